@@ -1,0 +1,35 @@
+"""How MPICH is told to move bytes between ranks, as environment variables of a launch.
+
+| name    | inside a node                  | between nodes                   |
+|---------|--------------------------------|---------------------------------|
+| native  | MPICH's own shared memory      | TCP (UCX)                       |
+| tcp     | TCP (UCX)                      | TCP (UCX)                       |
+| ofi-shm | shared memory (libfabric)      | shared memory, if nodes share it |
+
+MPICH's own shared memory spins without yielding: with more ranks than cores each hand-over costs a time slice, so
+`auto` then takes the transport that yields. Variables: MPICH's CVAR list, UCX's and libfabric's documentation.
+"""
+
+from __future__ import annotations
+
+_COMMON = {
+    # Cross-memory attach needs shared PID and user namespaces and ends the program where it has none.
+    "MPIR_CVAR_CH4_CMA_ENABLE": "0",
+}
+_TCP = {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "tcp,self"}
+_EVERYWHERE = {"MPIR_CVAR_NOLOCAL": "1"}
+
+ENVIRONMENT: dict[str, dict[str, str]] = {
+    "native": _COMMON | _TCP,
+    "tcp": _COMMON | _TCP | _EVERYWHERE,
+    "ofi-shm": _COMMON | {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "shm"} | _EVERYWHERE,
+}
+
+
+def choose(asked: str, *, one_node: bool, ranks: int, cores: int) -> str:
+    """The transport that `auto` means for so many ranks on a host with so many cores."""
+    if asked != "auto":
+        return asked
+    if ranks <= cores:
+        return "native"
+    return "ofi-shm" if one_node else "tcp"
