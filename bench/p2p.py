@@ -30,7 +30,7 @@ def main() -> None:
                 undisturbed = best(ours[size] for ours, _ in rounds) / best(theirs[size] for _, theirs in rounds)
                 spread = f"median {statistics.median(ratios):.3f}x ({ratios[0]:.3f} to {ratios[-1]:.3f})"
                 print(
-                    f"{mode} at {size} B: best of {ROUNDS} launches {undisturbed:.3f}x that of the OSU method, {spread}; "
+                    f"{mode} at {size} B: best of {ROUNDS} {undisturbed:.3f}x that of the OSU method, {spread}; "
                     "goal 0.95x to 1.05x"
                 )
 

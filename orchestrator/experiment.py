@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,12 @@ class Experiment:
     def path(self) -> Path:
         return self.source.path
 
+    @property
+    def reference(self) -> Path | None:
+        """The CSV with the values a paper gives."""
+        name = self.manifest.reference
+        return self.path.parent / name if name else None
+
 
 def resolve(source: Source) -> Experiment:
     """Every benchmark resolved; ManifestError lists all mistakes with their places."""
@@ -61,9 +68,31 @@ def resolve(source: Source) -> Experiment:
     mistakes += _choices(
         "figures", "figure", source.manifest.figures, (f.name for u in uses for f in u.benchmark.figures)
     )
+    experiment = Experiment(source.manifest, source, tuple(uses))
+    mistakes += [Mistake(("reference",), text) for text in _reference_mistakes(experiment)]
     if mistakes:
         raise source.error(mistakes)
-    return Experiment(source.manifest, source, tuple(uses))
+    return experiment
+
+
+def _reference_mistakes(experiment: Experiment) -> Iterator[str]:
+    """What is wrong with the reference: it must say which metric has which value where, in columns of the tables."""
+    if experiment.reference is None:
+        return
+    try:
+        with experiment.reference.open(newline="", encoding="utf-8") as file:
+            header = next(csv.reader(file), [])
+    except (OSError, UnicodeDecodeError) as error:
+        yield f"reference {experiment.reference} cannot be read ({error}); name a CSV beside the manifest"
+        return
+    parameters = {p.name for use in experiment.uses for p in (*use.benchmark.parameters, *PLACEMENT)}
+    allowed = ["metric", "value", "unit", "source", "label", "benchmark", *sorted(parameters)]
+    for column in header:
+        if column not in allowed:
+            yield unknown(f"column of {experiment.manifest.reference}", column, allowed)
+    for column in ("metric", "value"):
+        if column not in header:
+            yield f"{experiment.manifest.reference} has no column {column!r}, which a reference needs"
 
 
 def _choices(key: str, kind: str, asked: list[str] | None, offered: Iterable[str]) -> list[Mistake]:
@@ -81,12 +110,14 @@ class _Resolver:
     def __init__(self, use: BenchmarkUse, benchmark: Benchmark, manifest: Manifest, at: tuple[str | int, ...]) -> None:
         self.use, self.benchmark, self.manifest, self.at = use, benchmark, manifest, at
         self.mistakes: list[Mistake] = []
-        self.known = {parameter.name: parameter for parameter in (*benchmark.parameters, *PLACEMENT)}
+        placement = PLACEMENT if benchmark.where == "nodes" else ()  # what runs on the host has no place to choose
+        self.known = {parameter.name: parameter for parameter in (*benchmark.parameters, *placement)}
 
     def points(self) -> list[dict[str, Value]]:
+        testbed, on_nodes = self.manifest.testbed, self.benchmark.where == "nodes"
         fixed = {p.name: p.default for p in self.benchmark.parameters} | {
-            NODES.name: self.manifest.testbed.nodes,
-            RANKS_PER_NODE.name: self.manifest.testbed.ranks_per_node,
+            NODES.name: testbed.nodes if on_nodes else 1,
+            RANKS_PER_NODE.name: testbed.ranks_per_node if on_nodes else 1,
         }
         for name, value in self.use.parameters.items():
             fixed.update((name, checked) for checked in self._values(name, [value], "parameters", name))

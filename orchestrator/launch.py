@@ -31,6 +31,7 @@ _COMMANDS_END = "HYDRA_LAUNCH_END"
 _EXIT_CODES = re.compile(r"(\[mpiexec@[^\]]*\] Exit codes: )?\[([^\]]+)\] ([\d,]+)")
 _HYDRAS = (signal.SIGKILL, signal.SIGTERM)  # what it ends ranks with
 _KEPT_LINES = 400  # of output that is not an observation, newest first to stay
+_KEPT_CHARACTERS = 2000  # of each such line
 _GRACE_S = 10.0  # for mpiexec's output to end once every process of the launch is gone
 
 # Ends every process whose environment holds the mark, until a look finds none; says how many there were. Plain sh and
@@ -110,11 +111,11 @@ class _Output:
         if self._tee:
             self._tee(stream, line)
         if stream == "stderr":
-            self.stderr.append(line)
+            self.stderr.append(line[:_KEPT_CHARACTERS])
         elif line.startswith("{"):
             self.stdout.append(line)
         else:
-            self.other.append(line)
+            self.other.append(line[:_KEPT_CHARACTERS])
 
 
 def launch(testbed: MpiTestbed, job: Job, tee: OnLine | None = None) -> Outcome:
@@ -225,7 +226,8 @@ def _reason(outcome: Outcome, output: _Output, job: Job) -> str:
     for node, status in began or failed:
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
-            return f"a rank on {node} was killed by signal {number} ({signal.Signals(number).name})"
+            name = f" ({signal.Signals(number).name})" if number in {*signal.Signals} else ""  # most have one
+            return f"a rank on {node} was killed by signal {number}{name}"
         return f"a rank on {node} ended with exit code {os.waitstatus_to_exitcode(status)}"
     return f"mpiexec ended with exit code {outcome.exit_code}"
 

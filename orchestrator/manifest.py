@@ -191,6 +191,7 @@ class Manifest(Strict):
     scales: dict[ScaleName, ScaleOverride] = {}
     analysis: list[str] | None = Field(None, description="models to fit; by default those of the benchmarks")
     figures: list[str] | None = Field(None, description="figures to draw, by name; by default all")
+    reference: str | None = Field(None, description="CSV of the values a paper gives, beside the manifest")
     claims: list[Any] = Field([], max_length=0, description="reserved")
 
 

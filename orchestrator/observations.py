@@ -87,7 +87,8 @@ def _distrust(observations: list[dict[str, Any]], cell: Cell) -> str:
     benchmark = cell.description
     looped = cell.parameters.get(benchmark.loops_over or "")
     values = looped if isinstance(looped, tuple) else (None,)
-    repetitions: dict[tuple[str, Any], list[int]] = {(m.name, value): [] for m in benchmark.metrics for value in values}
+    observed = [metric.name for metric in benchmark.metrics if not metric.derived]
+    repetitions: dict[tuple[str, Any], list[int]] = {(name, value): [] for name in observed for value in values}
     for number, one in enumerate(observations, start=1):
         if problem := _problem(one, benchmark):
             return f"observation {number} {problem}"
@@ -112,7 +113,7 @@ def _problem(one: dict[str, Any], benchmark: Benchmark) -> str:
         if not fits(one[name]):
             return f"has {name} {one[name]!r}, which makes no sense"
     metric = benchmark.metric(one["metric"])
-    if metric is None:
+    if metric is None or metric.derived:
         return f"is of {one['metric']!r}, which {benchmark.name} does not declare"
     if one["unit"] != metric.unit:
         return f"has unit {one['unit']!r}, {metric.name} is in {metric.unit!r}"

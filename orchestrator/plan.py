@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from orchestrator import sweep, transport
+from orchestrator import project, sweep, transport
+from orchestrator.digest import sha256_of_files
 from orchestrator.experiment import PLACEMENT, Experiment, Use
 from orchestrator.families import BENCHMARKS, Benchmark, Value
 
@@ -42,6 +43,11 @@ class Cell:
         return self.nodes * self.ranks_per_node
 
     @property
+    def on_nodes(self) -> bool:
+        """Whether it needs a testbed."""
+        return self.description.where == "nodes"
+
+    @property
     def description(self) -> Benchmark:
         return BENCHMARKS[self.benchmark]
 
@@ -65,18 +71,24 @@ class Plan:
     estimated_s: float
 
     @property
+    def on_nodes(self) -> tuple[Cell, ...]:
+        """The cells that need a testbed."""
+        return tuple(cell for cell in self.cells if cell.on_nodes)
+
+    @property
     def nodes(self) -> int:
-        """How many nodes the testbed needs."""
-        return max(cell.nodes for cell in self.cells)
+        """How many nodes the testbed needs; 0 for none."""
+        return max((cell.nodes for cell in self.on_nodes), default=0)
 
     @property
     def ranks_per_node(self) -> int:
-        return max(cell.ranks_per_node for cell in self.cells)
+        return max((cell.ranks_per_node for cell in self.on_nodes), default=0)
 
 
 def make(experiment: Experiment, *, backend: str, identity: str, seed: int, cores: int) -> Plan:
     """The plan on a backend whose build has that identity, on a host with so many cores."""
-    cells = tuple(cell for use in experiment.uses for cell in _cells(experiment, use, backend, identity, cores))
+    place = _Place(backend, identity, cores)
+    cells = tuple(cell for use in experiment.uses for cell in _cells(experiment, use, place))
     shuffle = random.Random(seed)
     order = []
     for launch in range(experiment.manifest.launches):  # in rounds, so that the launches of a cell spread over the run
@@ -141,29 +153,39 @@ def from_json(stored: Mapping[str, Any]) -> Plan:
     return Plan(cells, order, stored["seed"], tuple(stored["warnings"]), stored["estimated_s"])
 
 
-def _cells(experiment: Experiment, use: Use, backend: str, identity: str, cores: int) -> list[Cell]:
+@dataclass(frozen=True)
+class _Place:
+    """Where cells run: with `identity`, all that decides their results but is not in the manifest."""
+
+    backend: str
+    identity: str
+    cores: int
+
+
+def _cells(experiment: Experiment, use: Use, place: _Place) -> list[Cell]:
+    if use.benchmark.where == "host":
+        models = sha256_of_files((project.ROOT / "orchestrator" / "models").glob("*.py"))
+        place = _Place("host", f"models:{models[:16]}", place.cores)
     looped = use.benchmark.loops_over
     groups: dict[tuple[tuple[str, Value], ...], list[Value]] = {}
     for point in use.points:
         group = tuple((name, value) for name, value in point.items() if name != looped)
         groups.setdefault(group, []).extend([point[looped]] if looped else [])
-    return [_cell(experiment, use, dict(group), values, backend, identity, cores) for group, values in groups.items()]
+    return [_cell(experiment, use, dict(group), values, place) for group, values in groups.items()]
 
 
-def _cell(
-    experiment: Experiment,
-    use: Use,
-    point: dict[str, Value],
-    values: list[Value],
-    backend: str,
-    identity: str,
-    cores: int,
-) -> Cell:
+def _cell(experiment: Experiment, use: Use, point: dict[str, Value], values: list[Value], place: _Place) -> Cell:
     manifest = experiment.manifest
     nodes, ranks_per_node = (int(point.pop(parameter.name)) for parameter in PLACEMENT)
     parameters: dict[str, Value | tuple[Value, ...]] = dict(point)
     if use.benchmark.loops_over:
         parameters[use.benchmark.loops_over] = tuple(values)
+    chosen = transport.choose(
+        manifest.testbed.transport,
+        one_node=place.backend == "local",
+        ranks=nodes * ranks_per_node,
+        cores=place.cores,
+    )
     cell = Cell(
         id="",
         label=use.label,
@@ -171,22 +193,20 @@ def _cell(
         parameters=dict(sorted(parameters.items())),
         nodes=nodes,
         ranks_per_node=ranks_per_node,
-        transport=transport.choose(
-            manifest.testbed.transport, one_node=backend == "local", ranks=nodes * ranks_per_node, cores=cores
-        ),
+        transport=transport.NONE if place.backend == "host" else chosen,
         fabric=manifest.fabric,
         mode=manifest.mode,
         repetitions=manifest.repetitions,
         warmup=manifest.warmup,
     )
-    return replace(cell, id=_content_id(cell, manifest.testbed.model_dump(), backend, identity))
+    return replace(cell, id=_content_id(cell, manifest.testbed.model_dump(), place))
 
 
-def _content_id(cell: Cell, testbed: dict[str, Any], backend: str, identity: str) -> str:
+def _content_id(cell: Cell, testbed: dict[str, Any], place: _Place) -> str:
     content = asdict(cell) | {
         "schema": SCHEMA,
-        "backend": backend,
-        "build": identity,
+        "backend": place.backend,
+        "build": place.identity,
         "resources": testbed["resources"],
         "shared_memory": testbed["shared_memory"],
     }

@@ -1,7 +1,7 @@
 """A run's folder: the plan, one JSON document per launch as it came, one per session, and who may write.
 
     results/<experiment>/<run>/
-      manifest.yaml  plan.json  raw/<cell>/<launch>.<attempt>.json  raw/sessions/<n>.json
+      manifest.yaml  reference.csv  plan.json  raw/<cell>/<launch>.<attempt>.json  raw/sessions/<n>.json
 
 A document is written under a temporary name, synced and renamed, so it is there whole or not at all. Nothing is ever
 overwritten: a launch that failed and is tried again gets a new attempt.
@@ -46,12 +46,14 @@ class RunFolder:
         return self.path.name
 
     @classmethod
-    def create(cls, results: Path, experiment: str, manifest: Path) -> RunFolder:
-        """A new run's folder with the manifest as written; UsageError when it cannot be made."""
+    def create(cls, results: Path, experiment: str, manifest: Path, reference: Path | None = None) -> RunFolder:
+        """A new run's folder with the manifest and its reference as written; UsageError when it cannot be made."""
         folder = cls(results / experiment / new_run_id())
         with writing(folder.path):
             (folder.path / "raw" / "sessions").mkdir(parents=True)
             (folder.path / "manifest.yaml").write_bytes(manifest.read_bytes())
+            if reference is not None:
+                (folder.path / "reference.csv").write_bytes(reference.read_bytes())
         return folder
 
     @contextlib.contextmanager

@@ -9,26 +9,22 @@ created is taken down.
 from __future__ import annotations
 
 import contextlib
-import random
 import secrets
-import shlex
 import signal
-import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orchestrator
-from orchestrator import events, host, observations, owner, plan, records, transport
+from orchestrator import events, host, owner, plan, records, session
 from orchestrator.backends.base import LABEL_OWNER, LABEL_RUN, Backend, Build, Testbed, TestbedSpec
-from orchestrator.errors import MpibedError, TestbedLost, UsageError
+from orchestrator.errors import MpibedError, UsageError
 from orchestrator.events import Emit
 from orchestrator.experiment import Experiment
-from orchestrator.launch import Job, launch
 from orchestrator.plan import Cell, Plan
 from orchestrator.records import RunFolder
+from orchestrator.session import Session
 
 _INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 
@@ -55,8 +51,10 @@ class Result:
 
 def run(experiment: Experiment, backend: Backend, options: Options, emit: Emit) -> Result:
     """Run what is not finished yet of the experiment on the backend."""
-    build = backend.build(lambda text: emit(events.Step(text)))
+    needs_nodes = any(use.benchmark.where == "nodes" for use in experiment.uses)
+    build = backend.build(lambda text: emit(events.Step(text))) if needs_nodes else Build("", "programs on this host")
     with _opened(experiment, backend.name, build, options, emit) as (folder, whole):
+        folder.point_latest_here()
         todo = filtered(whole, options.only)
         finished = folder.finished()
         for warning in whole.warnings:
@@ -66,8 +64,7 @@ def run(experiment: Experiment, backend: Backend, options: Options, emit: Emit) 
         emit(events.RunStarted(folder.run, str(folder.path), len(wanted), len(wanted & finished), whole.estimated_s))
         left = [(position, whole.cells[index], number) for position, (index, number) in enumerate(whole.order)
                 if (whole.cells[index].id, number) in missing]  # fmt: skip
-        lost = _run_launches(experiment, backend, build, folder, whole, left, emit) if left else ""
-        folder.point_latest_here()
+        lost = _Run(experiment, backend, build, folder, whole, emit).launch(left) if left else ""
     statuses = [record["status"] for record in _last_attempts(folder)]
     return Result(folder, statuses.count("ok"), len(statuses) - statuses.count("ok"), lost)
 
@@ -75,7 +72,14 @@ def run(experiment: Experiment, backend: Backend, options: Options, emit: Emit) 
 def spec_of(experiment: Experiment, nodes: int, ranks_per_node: int) -> TestbedSpec:
     """The testbed the manifest asks for."""
     asked = experiment.manifest.testbed
-    return TestbedSpec(nodes, ranks_per_node, asked.resources.cpus, asked.resources.memory, asked.shared_memory)
+    return TestbedSpec(
+        nodes,
+        ranks_per_node,
+        cpus=asked.resources.cpus,
+        memory_bytes=asked.resources.memory,
+        shared_memory_bytes=asked.shared_memory,
+        shared_directory=any(use.benchmark.needs_shared_directory for use in experiment.uses),
+    )
 
 
 @contextlib.contextmanager
@@ -136,7 +140,7 @@ def _opened(
                 yield latest, stored
             return
     filtered(fresh, options.only)  # refuse before anything is created
-    folder = RunFolder.create(options.results, experiment.manifest.name, experiment.path)
+    folder = RunFolder.create(options.results, experiment.manifest.name, experiment.path, experiment.reference)
     with folder.locked():  # before there is a plan, which makes it a run that others find
         folder.store_plan(_plan_document(experiment, backend, build, fresh, folder.run))
         yield folder, fresh
@@ -173,116 +177,51 @@ def _last_attempts(folder: RunFolder) -> list[dict[str, Any]]:
     return list(newest.values())
 
 
-def _run_launches(
-    experiment: Experiment,
-    backend: Backend,
-    build: Build,
-    folder: RunFolder,
-    whole: Plan,
-    left: list[tuple[int, Cell, int]],
-    emit: Emit,
-) -> str:
-    """Run the launches that are left; why the testbed was lost, if it was."""
-    emit(events.Step(f"starting {whole.nodes} nodes on {backend.name}"))
-    labels = {LABEL_RUN: folder.run, LABEL_OWNER: owner.this_process()}
-    testbed = backend.up(spec_of(experiment, whole.nodes, whole.ranks_per_node), labels)
-    lost = ""
-    try:
-        session = folder.store_session(_session(backend.name, build, testbed))
-        for position, cell, number in left:
-            emit(events.LaunchStarted(cell.id, cell.label, number, cell.shown_parameters()))
-            record = _run_launch(experiment, folder, testbed, cell, number, position, whole.seed, session)
-            folder.store_launch(record)
+@dataclass(frozen=True)
+class _Run:
+    """What stays the same while the launches of a run are made."""
+
+    experiment: Experiment
+    backend: Backend
+    build: Build
+    folder: RunFolder
+    plan: Plan
+    emit: Emit
+
+    def launch(self, left: list[tuple[int, Cell, int]]) -> str:
+        """Make the launches that are left, on a testbed if any cell needs one; why it was lost, if it was."""
+        if not self.plan.on_nodes:
+            return self._launch_on(None, left)
+        self.emit(events.Step(f"starting {self.plan.nodes} nodes on {self.backend.name}"))
+        self.backend.remove(self.folder.run)  # what a killed mpibed left of it: nobody else has this run, it is locked
+        labels = {LABEL_RUN: self.folder.run, LABEL_OWNER: owner.this_process()}
+        spec = spec_of(self.experiment, self.plan.nodes, self.plan.ranks_per_node)
+        testbed = self.backend.up(spec, labels)
+        lost = ""
+        try:
+            lost = self._launch_on(testbed, left)
+        finally:
+            with uninterrupted():
+                lost = lost or self._take_down(testbed)
+        return lost
+
+    def _launch_on(self, testbed: Testbed | None, left: list[tuple[int, Cell, int]]) -> str:
+        number = self.folder.store_session(session.describe(self.backend.name, self.build, testbed))
+        here = Session(self.folder, testbed, number, self.plan.seed, self.experiment.manifest.timeout)
+        for position, cell, launch in left:
+            self.emit(events.LaunchStarted(cell.id, cell.label, launch, cell.shown_parameters()))
+            record = here.launch(cell, launch, position)
+            self.folder.store_launch(record)
             ended = (record["status"], record["reason"], record["duration_s"])
-            emit(events.LaunchEnded(cell.id, cell.label, number, *ended))
+            self.emit(events.LaunchEnded(cell.id, cell.label, launch, *ended))
             if record["testbed_lost"]:
-                lost = str(record["reason"])
-                break
-    finally:
-        with uninterrupted():
-            try:
-                testbed.close()
-            except MpibedError as error:  # must not hide why the run ended
-                emit(events.Warned(f"the testbed could not be taken down: {error}"))
-                lost = lost or str(error)
-    return lost
+                return str(record["reason"])
+        return ""
 
-
-def _session(backend: str, build: Build, testbed: Testbed) -> dict[str, Any]:
-    return {
-        "started": records.now(),
-        "backend": backend,
-        "build": {"identity": build.identity, "description": build.description},
-        "command": shlex.join(["mpibed", *sys.argv[1:]]),
-        "mpibed_version": orchestrator.__version__,
-        "nodes": [{"node": n.name, "facts": host.facts(testbed, n) | testbed.facts(n)} for n in testbed.nodes],
-    }
-
-
-def _run_launch(
-    experiment: Experiment,
-    folder: RunFolder,
-    testbed: Testbed,
-    cell: Cell,
-    number: int,
-    position: int,
-    seed: int,
-    session: int,
-) -> dict[str, Any]:
-    """One launch, as the record that is kept of it."""
-    attempt = folder.next_attempt(cell.id, number)
-    env = transport.ENVIRONMENT[cell.transport]
-    argv = _argv(testbed, cell, random.Random(f"{seed}/{cell.id}/{number}"))
-    job = Job(
-        argv, cell.ranks, cell.ranks_per_node, env, experiment.manifest.timeout, f"{folder.run}/{cell.id}/{number}"
-    )
-    started, before, begin = records.now(), host.noise(), time.monotonic()
-    lost = ""
-    try:
-        outcome = launch(testbed, job)
-    except TestbedLost as error:
-        lost = str(error)
-    after = host.noise()
-    record: dict[str, Any] = {
-        "schema": records.SCHEMA,
-        "run": folder.run,
-        "session": session,
-        "cell": plan.cell_to_json(cell),
-        "launch": number,
-        "attempt": attempt,
-        "position": position,
-        "seed": seed,
-        "started": started,
-        "command": list(argv),
-        "environment": dict(env),
-        "host": {"before": before, "after": after},
-        "testbed_lost": bool(lost),
-    }
-    if lost:
-        nothing = {"program": {}, "observations": [], "check": "", "stdout": [], "stderr": []}
-        ending = {"status": "failed", "reason": lost, "exit_code": None, "duration_s": time.monotonic() - begin}
-        return record | ending | nothing
-    reading = observations.read(outcome.stdout, cell)
-    own_word = reading.reason if reading.check or not outcome.reason else ""
-    reason = own_word or outcome.reason
-    return record | {
-        "status": "failed" if reason else "ok",
-        "reason": reason,
-        "exit_code": outcome.exit_code,
-        "duration_s": outcome.duration_s,
-        "program": reading.program,
-        "check": reading.check,
-        "observations": reading.observations,
-        "stdout": reading.other,
-        "stderr": outcome.stderr,
-    }
-
-
-def _argv(testbed: Testbed, cell: Cell, shuffle: random.Random) -> tuple[str, ...]:
-    """The program's command line; looped values in an order of the launch's own, so that drift favours none."""
-    parameters = dict(cell.parameters)
-    looped = cell.description.loops_over
-    if looped and isinstance(values := parameters[looped], tuple):
-        parameters[looped] = tuple(shuffle.sample(values, len(values)))
-    counts = ["--repetitions", str(cell.repetitions), "--warmup", str(cell.warmup)]
-    return (f"{testbed.install.programs}/{cell.description.program}", *cell.description.arguments(parameters), *counts)
+    def _take_down(self, testbed: Testbed) -> str:
+        try:
+            testbed.close()
+        except MpibedError as error:  # must not hide why the run ended
+            self.emit(events.Warned(f"the testbed could not be taken down: {error}"))
+            return str(error)
+        return ""

@@ -55,7 +55,7 @@ _INTERVAL = (
     Column("ci_high", "number", "upper end of the interval, in `unit`", required=False),
     Column("ci_level", "number", "level the interval really has", required=False),
 )
-_QUANTILES = tuple(Column(name, "number", f"{name} of all measured samples, in `unit`") for name in
+_QUANTILES = tuple(Column(name, "number", f"{name} of all measured samples, in `unit`", required=False) for name in
                    ("p05", "p25", "p75", "p95", "p99", "minimum", "maximum", "mean"))  # fmt: skip
 
 
@@ -114,6 +114,7 @@ def schemas(benchmarks: Iterable[Benchmark]) -> dict[str, tuple[Column, ...]]:
             Column("median", "number", "median of the launches' medians, in `unit`"),
             *_INTERVAL, *_QUANTILES,
             Column("outliers", "integer", "samples flagged; they count in all columns"),
+            Column("reference", "number", "what the manifest's reference gives for it, in `unit`", required=False),
         ),
         "models": (
             *_IDENTITY, Column("model", "string", "the model that was fitted"),
@@ -165,6 +166,7 @@ def collect(folder: RunFolder) -> dict[str, int]:
     samples["outlier"] = statistics.flag_outliers(samples).astype("boolean")
     parameters = [column.name for column in _parameters(BENCHMARKS[cell["benchmark"]] for cell in stored["cells"])]
     summary = statistics.summarise(samples, parameters)
+    summary = _with_reference(analysis.run_derivations(samples, summary), folder, columns["summary"])
     models, residuals = analysis.run_models(samples, summary, only=stored["analysis"])
     for name, derived in (("summary", summary), ("models", models), ("residuals", residuals)):
         frames[name] = _typed(derived, columns[name])
@@ -172,6 +174,25 @@ def collect(folder: RunFolder) -> dict[str, int]:
         frame.to_csv(folder.path / f"{name}.csv", index=False, lineterminator="\r\n", errors="replace")  # RFC 4180
     _validate(folder.path, columns)
     return {name: len(frame) for name, frame in frames.items()}
+
+
+def _with_reference(summary: pd.DataFrame, folder: RunFolder, columns: Iterable[Column]) -> pd.DataFrame:
+    """The summary with the reference's value beside each row that the reference has, by all columns they share.
+
+    A reference is a CSV with `metric`, `value` and any of the summary's own columns, such as its parameters.
+    """
+    import pandas as pd
+
+    if not len(summary) or not (path := folder.path / "reference.csv").is_file():
+        return summary
+    reference = pd.read_csv(path, dtype="str", keep_default_na=False, na_values=[""])
+    known = {column.name: _DTYPES[column.kind] for column in columns}
+    keys = [name for name in reference.columns if name in known]
+    typed = reference[[*keys, "value"]].astype({name: known[name] for name in keys} | {"value": "float64"})
+    if typed.duplicated(keys).any():
+        raise MpibedError(f"{path} gives two values for the same {', '.join(keys)}; keep one of each")
+    ours = _typed(summary, columns).drop(columns="reference")
+    return ours.merge(typed.rename(columns={"value": "reference"}), how="left", on=keys)
 
 
 def read_run(folder: RunFolder, name: str) -> pd.DataFrame:

@@ -19,7 +19,9 @@ _COMMON = {
 _TCP = {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "tcp,self"}
 _EVERYWHERE = {"MPIR_CVAR_NOLOCAL": "1"}
 
+NONE = "none"  # of a program that runs on no node
 ENVIRONMENT: dict[str, dict[str, str]] = {
+    NONE: {},
     "native": _COMMON | _TCP,
     "tcp": _COMMON | _TCP | _EVERYWHERE,
     "ofi-shm": _COMMON | {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "shm"} | _EVERYWHERE,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from orchestrator import experiment, manifest, plan, project
+from orchestrator.backends.local import RUN_VARIABLE, LocalBackend
 from orchestrator.errors import MpibedError
 from orchestrator.experiment import Experiment
 from orchestrator.plan import Plan
 
 QUICKSTART = project.EXPERIMENTS / "quickstart.yaml"
+MPIBED = Path(sys.executable).parent / "mpibed"  # the command, as a user has it
 
 
 def require(piece: str, reason: str | None) -> None:
@@ -26,11 +30,19 @@ def require(piece: str, reason: str | None) -> None:
     pytest.skip(f"{piece}: {reason}")
 
 
+def processes_of(run: str) -> list[int]:
+    """Living processes that a testbed of that run started on this machine, wherever they went."""
+    mark, found = f"{RUN_VARIABLE}={run}".encode(), []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark in environ.read_bytes().split(b"\0"):
+                found.append(int(environ.parent.name))
+    return found
+
+
 @pytest.fixture(scope="session")
 def local() -> None:
     """MPICH and the node programs are there."""
-    from orchestrator.backends.local import LocalBackend
-
     missing = [check for check in LocalBackend().checks() if not check.ok]
     require("local", "; ".join(f"no {check.name}: {check.remedy}" for check in missing) or None)
 

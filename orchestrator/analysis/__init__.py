@@ -1,6 +1,7 @@
 """What follows from samples alone: statistics, and models of what was measured.
 
-A model is a module of this package, named in `MODELS` and asked for by `Benchmark.models`. It has
+A derivation is a module of this package, named in `DERIVATIONS` and asked for by `Benchmark.derivations`; it makes
+metrics from others. A model is a module of this package, named in `MODELS` and asked for by `Benchmark.models`. It has
 `fit(samples, summary)`, which gives rows of models.csv and residuals.csv, `predict(parameters, x)` and `ABOUT`.
 Modules are loaded when first used, so that a command that analyses nothing does not wait for SciPy.
 """
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 MODELS = {"hockney": "orchestrator.analysis.hockney"}
 
+DERIVATIONS = {"speedup": "orchestrator.analysis.speedup"}
+
 MODEL_COLUMNS = (
     *("run", "cell", "label", "benchmark", "model", "parameter", "value", "unit"),
     *("ci_low", "ci_high", "ci_level", "n", "method"),
@@ -37,6 +40,12 @@ class Model(Protocol):
     def fit(self, samples: pd.DataFrame, summary: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 
     def predict(self, parameters: Mapping[str, float], x: ArrayLike) -> NDArray[np.float64]: ...
+
+
+class Derivation(Protocol):
+    """What a derivation's module offers: metrics made from others, as rows with the columns of summary.csv."""
+
+    def derive(self, samples: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame: ...
 
 
 def load(model: str) -> Model:
@@ -65,3 +74,16 @@ def run_models(
         pd.concat(models, ignore_index=True) if models else pd.DataFrame(columns=list(MODEL_COLUMNS)),
         pd.concat(residuals, ignore_index=True) if residuals else pd.DataFrame(columns=list(RESIDUAL_COLUMNS)),
     )
+
+
+def run_derivations(samples: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
+    """The summary with the rows that the derivations of the benchmarks in it add."""
+    import pandas as pd
+
+    parts = [summary]
+    for name in summary["benchmark"].unique():
+        benchmark = BENCHMARKS.get(name)
+        for derivation in benchmark.derivations if benchmark else ():
+            module = cast(Derivation, import_module(DERIVATIONS[derivation]))
+            parts.append(module.derive(samples[samples["benchmark"] == name], summary[summary["benchmark"] == name]))
+    return pd.concat([part for part in parts if len(part)], ignore_index=True) if len(summary) else summary

@@ -30,6 +30,7 @@ class TestbedSpec:
     cpus: float | None = None  # processors' worth of time per node
     memory_bytes: int | None = None  # per node
     shared_memory_bytes: int | None = None  # of /dev/shm, per node
+    shared_directory: bool = False  # a folder that all nodes see
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Install:
     mpi_bin: str  # folder of mpiexec and hydra_pmi_proxy
     mpi_lib: str  # folder of libmpi
     interface: str  # the network interface Hydra's control traffic uses
+    shared: str  # folder that all nodes see, if the testbed was asked for one
 
 
 @dataclass(frozen=True)

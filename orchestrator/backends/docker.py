@@ -35,7 +35,11 @@ if TYPE_CHECKING:
 LABEL_NODE = "mpibed.node"
 LABEL_SLOTS = "mpibed.slots"
 INSTALL = Install(
-    programs="/opt/mpibed/bin", mpi_bin="/opt/mpich/bin", mpi_lib="/opt/mpich/lib", interface="eth0"
+    programs="/opt/mpibed/bin",
+    mpi_bin="/opt/mpich/bin",
+    mpi_lib="/opt/mpich/lib",
+    interface="eth0",
+    shared="/shared",
 )  # as images/node/Dockerfile lays it out
 SCRATCH = "/scratch"
 USER_ID = 1000
@@ -87,6 +91,8 @@ class DockerBackend:
             network_id = self._api.create_network(network, "bridge", check_duplicate=True, labels=dict(labels))["Id"]
         testbed = DockerTestbed(self._api, run, {network_id: network})
         try:
+            if spec.shared_directory:
+                testbed.add_volume(network, labels)
             host = self._api.create_host_config(
                 init=True,  # reaps what a killed launch leaves
                 cap_drop=["ALL"],
@@ -96,6 +102,7 @@ class DockerBackend:
                 mem_limit=spec.memory_bytes,
                 memswap_limit=spec.memory_bytes,  # that is: no swap on top
                 shm_size=spec.shared_memory_bytes,
+                binds=[f"{name}:{INSTALL.shared}" for name in testbed.volumes],
             )
             nodes = [Node(f"n{index}", spec.ranks_per_node) for index in range(spec.nodes)]
             _in_parallel(lambda node: testbed.add(node, image, host, labels), nodes)
@@ -108,19 +115,19 @@ class DockerBackend:
         return testbed
 
     def attach(self, run: str) -> DockerTestbed:
-        containers, networks = self._labelled(f"{LABEL_RUN}={run}")
+        containers, networks, volumes = self._labelled(f"{LABEL_RUN}={run}")
         nodes = {container["Id"]: container["Labels"] for container in containers if LABEL_NODE in container["Labels"]}
         if not nodes or not networks:
             raise UsageError(f"no Docker testbed of run {run!r}; `mpibed gc` lists what there is")
         testbed = DockerTestbed(self._api, run, {network["Id"]: network["Name"] for network in networks})
+        testbed.volumes += [volume["Name"] for volume in volumes]
         for container, labels in nodes.items():
             testbed.containers[Node(labels[LABEL_NODE], int(labels[LABEL_SLOTS]))] = container
         return testbed
 
     def find(self) -> list[Found]:
-        containers, networks = self._labelled(LABEL_RUN)
         pieces = defaultdict[tuple[str, str], list[str]](list)
-        for kind, things in (("container", containers), ("network", networks)):
+        for kind, things in zip(("container", "network", "volume"), self._labelled(LABEL_RUN), strict=True):
             for thing in things:
                 labels = thing["Labels"]
                 pieces[labels[LABEL_RUN], labels.get(LABEL_OWNER, "")].append(kind)
@@ -130,28 +137,32 @@ class DockerBackend:
         ]
 
     def remove(self, run: str) -> list[str]:
-        containers, networks = self._labelled(f"{LABEL_RUN}={run}")
+        containers, networks, volumes = self._labelled(f"{LABEL_RUN}={run}")
         # A container that is just being removed has no name any more.
         names = {each["Id"]: (each["Names"] or [each["Id"]])[0].lstrip("/") for each in containers}
-        return _remove(self._api, run, names, {network["Id"]: network["Name"] for network in networks})
+        networks_by_id = {network["Id"]: network["Name"] for network in networks}
+        return _remove(self._api, run, names, networks_by_id, [volume["Name"] for volume in volumes])
 
     @cached_property
     def _api(self) -> APIClient:
         return _connect(timeout_s=120)
 
-    def _labelled(self, label: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    def _labelled(self, label: str) -> tuple[list[dict[str, Any]], ...]:
+        """Containers, networks and volumes with that label."""
         with _engine("asking for what carries mpibed's labels"):
             filters = {"label": label}
-            return self._api.containers(all=True, filters=filters), self._api.networks(filters=filters)
+            volumes = self._api.volumes(filters=filters)["Volumes"] or []
+            return self._api.containers(all=True, filters=filters), self._api.networks(filters=filters), volumes
 
 
 class DockerTestbed:
-    """The containers and the network of one run."""
+    """The containers of one run, their network, and the volume they share if it was asked for."""
 
     install = INSTALL
 
     def __init__(self, api: APIClient, run: str, networks: Mapping[str, str]) -> None:
         self.containers: dict[Node, str] = {}
+        self.volumes: list[str] = []
         self._api = api
         self._run = run
         self._networks = networks  # names by id
@@ -159,6 +170,12 @@ class DockerTestbed:
     @property
     def nodes(self) -> tuple[Node, ...]:
         return tuple(sorted(self.containers, key=lambda node: int(node.name[1:])))
+
+    def add_volume(self, name: str, labels: Mapping[str, str]) -> None:
+        """Create the volume that all nodes share."""
+        with _engine(f"creating volume {name}"):
+            self._api.create_volume(name, labels=dict(labels))
+        self.volumes.append(name)
 
     def add(self, node: Node, image: str, host: Any, labels: Mapping[str, str]) -> None:
         """Create and start the container of one node; it is ready, and has an address, when this returns."""
@@ -251,7 +268,8 @@ class DockerTestbed:
 
     def close(self) -> None:
         """Raises MpibedError when something may remain."""
-        _remove(self._api, self._run, {id_: node.name for node, id_ in self.containers.items()}, self._networks)
+        containers = {id_: node.name for node, id_ in self.containers.items()}
+        _remove(self._api, self._run, containers, self._networks, self.volumes)
 
 
 # The engine
@@ -311,8 +329,10 @@ def _in_parallel(work: Callable[[Item], object], items: Sequence[Item]) -> None:
         future.result()
 
 
-def _remove(api: APIClient, run: str, containers: Mapping[str, str], networks: Mapping[str, str]) -> list[str]:
-    """Remove these (names by id), whatever state they are in; a word per thing removed."""
+def _remove(
+    api: APIClient, run: str, containers: Mapping[str, str], networks: Mapping[str, str], volumes: Sequence[str]
+) -> list[str]:
+    """Remove these (names by id, volumes by name), whatever state they are in; a word per thing removed."""
     removed: list[str] = []
     problems: list[str] = []
 
@@ -336,6 +356,8 @@ def _remove(api: APIClient, run: str, containers: Mapping[str, str], networks: M
     _in_parallel(lambda id_: attempt(f"container {containers[id_]}", partial(remove_container, id_)), list(containers))
     for id_, name in networks.items():
         attempt(f"network {name}", partial(api.remove_network, id_), _network_refusal)
+    for name in volumes:
+        attempt(f"volume {name}", partial(api.remove_volume, name))
     if problems:
         raise MpibedError(
             f"the testbed of run {run} may be there still, whole or in part ({'; '.join(problems[:3])}); "

@@ -107,6 +107,7 @@ class LocalTestbed:
             mpi_bin=str(project.MPI_PREFIX / "bin"),
             mpi_lib=str(project.MPI_PREFIX / "lib"),
             interface="lo",
+            shared=str(self.folder / "shared"),
         )
 
     def start(self, node: Node, argv: Sequence[str], env: Mapping[str, str], on_line: OnLine) -> LocalProcess:
@@ -148,6 +149,8 @@ class LocalBackend:
             testbed.folder.mkdir(parents=True)
         except FileExistsError as error:
             raise UsageError(f"a testbed {testbed.run!r} exists already; `mpibed down {testbed.run}`") from error
+        if spec.shared_directory:
+            Path(testbed.install.shared).mkdir()
         stored = {**labels, "mpibed.slots": str(testbed.nodes[0].slots)}
         (testbed.folder / _LABELS).write_text(json.dumps(stored), encoding="utf-8")
         return testbed
@@ -178,7 +181,7 @@ class LocalBackend:
         if folder.is_dir():
             shutil.rmtree(folder, ignore_errors=True)
             removed.append(f"folder {folder}")
-        return removed
+        return list(dict.fromkeys(removed))  # a process may be seen again before it is gone
 
     @staticmethod
     def _labels(folder: Path) -> dict[str, str]:

@@ -76,12 +76,16 @@ _A_KIND: dict[type[Value], str] = {int: "a whole number", float: "a number", str
 
 @dataclass(frozen=True)
 class Metric:
-    """A quantity a benchmark observes: SI unit, which direction is better, and how exactly it is defined."""
+    """A quantity of a benchmark: SI unit, which direction is better, and how exactly it is defined.
+
+    It is observed by the program or, if `derived`, made from other metrics by one of the benchmark's derivations.
+    """
 
     name: str
     unit: str
     better: Literal["lower", "higher"]
     help: str
+    derived: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,9 @@ class Benchmark:
     `loops_over` names the parameter whose values the program takes as a comma-separated list and loops over inside one
     launch. `refuse` gives the reason why a point cannot run on so many ranks, or None. `estimate` gives the seconds
     that so many repetitions take, roughly, for the plan's forecast only.
+
+    `where` is "host" for a model that needs no nodes: its program is a Python module that takes the same words and
+    writes the same lines. A program that `needs_shared_directory` gets `--directory` and a folder that all nodes see.
     """
 
     name: str
@@ -122,6 +129,9 @@ class Benchmark:
     loops_over: str | None = None
     figures: tuple[Figure, ...] = ()
     models: tuple[str, ...] = ()
+    derivations: tuple[str, ...] = ()
+    where: Literal["nodes", "host"] = "nodes"
+    needs_shared_directory: bool = False
     refuse: Callable[[Point, int], str | None] = _any_ranks
     estimate: Callable[[Parameters, int], float] = _a_tenth_of_a_second
 

@@ -122,6 +122,8 @@ def _draw(results: Results, benchmark: Benchmark, figure: Figure, rows: pd.DataF
         top.set_title(figure.title, loc="left", fontsize=11, fontweight="bold", pad=20)
         note = top.annotate(interval, (0, 1), (0, 7), "axes fraction", "offset points", fontsize=8)
         note.set_in_layout(False)  # a long line must not narrow the axes
+        if has_reference(rows):
+            top.plot([], [], "o", markersize=9, markerfacecolor="none", color=INK, label="reference")
         _legend(canvas, top, figure.model if modelled else None)
         canvas.savefig(png, dpi=160, metadata={"Software": None})
         canvas.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
@@ -230,6 +232,16 @@ def _draw_line(axes: Axes, x: _XAxis, line: Line, colour: str, marker: str) -> N
     for part in x.pieces(rows):
         if len(part) > 1:
             axes.plot(x.places(part[x.name]), part["median"].to_numpy(dtype=float), color=colour, alpha=0.55)
+    if has_reference(rows):
+        axes.plot(
+            places, rows["reference"].to_numpy(dtype=float), linestyle="none", marker=marker, markersize=9,
+            markerfacecolor="none", markeredgecolor=colour, markeredgewidth=1,
+        )  # fmt: skip
+
+
+def has_reference(rows: pd.DataFrame) -> bool:
+    """Whether a reference gives a value for any of the rows."""
+    return "reference" in rows and bool(rows["reference"].notna().any())
 
 
 def _draw_model(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import nan
 from typing import Any
 
 import pandas as pd
@@ -11,7 +12,7 @@ from markupsafe import Markup, escape
 from orchestrator import analysis
 from orchestrator.families import BENCHMARKS
 from orchestrator.report import figures
-from orchestrator.report.figures import CLOSE, Drawn, interval_in_words
+from orchestrator.report.figures import CLOSE, Drawn, has_reference, interval_in_words
 from orchestrator.report.results import Line, Results, show_parameter, show_quantity, words
 
 # A page is read, a CSV is searched: beyond these numbers the page points to the CSV.
@@ -71,6 +72,7 @@ def metric(results: Results, benchmark: str, name: str) -> dict[str, Any]:
         "worst": "maximum" if rows["better"].iloc[0] == "lower" else "minimum",
         "interval": interval_in_words(rows),
         "x": words(x) if x else "cell",
+        "has_reference": has_reference(rows),
         "tables": [_table(line, x, benchmark, names) for line in found[:MAX_TABLES]],
         "more": max(0, len(found) - MAX_TABLES),
     }
@@ -94,6 +96,7 @@ def _table(line: Line, x: str | None, benchmark: str, names: dict[str, str]) -> 
             "interval": _interval(low, high),
             "launches": str(row["launches"]),
             "outliers": f"{row['outliers']} of {row['samples']}",
+            "reference": show_quantity(row.get("reference", nan), unit),
         }
 
     return {"label": line.label, "rows": [shown(row) for row in rows], "more": max(0, len(line.rows) - MAX_ROWS)}

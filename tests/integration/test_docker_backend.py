@@ -346,3 +346,15 @@ def test_an_engine_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch,
     for ask in (DockerBackend().find, lambda: DockerBackend().build(print)):
         with pytest.raises(MpibedError, match=r"Docker does not answer .*DOCKER_HOST"):
             ask()
+
+
+def test_nodes_share_a_folder_when_asked_and_it_goes_with_them(
+    docker_backend: DockerBackend, up: Up, run_id: str, engine: docker.DockerClient
+) -> None:
+    testbed = up(run_id, 2, shared_directory=True)
+    path = f"{testbed.install.shared}/greeting"
+    assert run(testbed, f"echo hello > {path}", node=0)[0] == 0
+    assert run(testbed, f"cat {path}", node=1) == (0, ["hello"], [])
+    assert "1 volume" in next(found.what for found in docker_backend.find() if found.run == run_id)
+    testbed.close()
+    assert engine.volumes.list(filters={"label": f"{LABEL_RUN}={run_id}"}) == []

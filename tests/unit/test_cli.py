@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from orchestrator import cli, project
-from tests.conftest import QUICKSTART
+from tests.conftest import MPIBED, QUICKSTART
 from tests.unit.test_manifest import USE
 
 VERBS = ("doctor", "list", "plan", "run", "up", "exec", "down", "gc", "report", "schema")
@@ -170,8 +170,8 @@ def test_schema_prints_a_json_schema_that_the_quickstart_fits(mpibed):
 
 @pytest.mark.parametrize("words", ["schema", "list"])
 def test_output_that_nobody_reads_to_its_end_is_no_error(words):
-    console_script = Path(sys.executable).parent / "mpibed"
+
     done = subprocess.run(
-        ["sh", "-c", f"'{console_script}' {words} | head -c 1"], capture_output=True, text=True, timeout=60, check=True
+        ["sh", "-c", f"'{MPIBED}' {words} | head -c 1"], capture_output=True, text=True, timeout=60, check=True
     )
     assert (len(done.stdout), done.stderr) == (1, "")

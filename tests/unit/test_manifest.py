@@ -62,7 +62,10 @@ def refusal(path, scale="laptop"):
         (f"{USE}mode: mc", "5:1: mode: unknown value 'mc'; allowed: pc"),
         (f"{USE}claims: [1]", "5:1: claims: [1] is not allowed; list should have at most 0 items"),
         (f"{USE}    sweep: {{matrix: {{pairs: 5}}}}", "5:22: benchmarks.0.sweep.matrix.pairs: 5 is not a mapping"),
-        (f"{USE}    sweep: {{matrix: {{pairs: {{}}}}}}", "5:22: benchmarks.0.sweep.matrix.pairs: an axis needs exactly"),
+        (
+            f"{USE}    sweep: {{matrix: {{pairs: {{}}}}}}",
+            "5:22: benchmarks.0.sweep.matrix.pairs: an axis needs exactly",
+        ),
         (
             f"{USE}    sweep: {{matrix: {{pairs: {{values: [1], log2: {{from: 1, to: 2}}}}}}}}",
             "5:22: benchmarks.0.sweep.matrix.pairs: an axis needs exactly one of values, range, log2; found values and",
@@ -77,7 +80,10 @@ def refusal(path, scale="laptop"):
         (f"{USE}scales: {{smok: {{}}}}", "5:10: scales.smok: unknown value 'smok'; allowed: smoke, laptop, paper;"),
         (f"{USE}scales: {{smoke: {{launches: 0}}}}", "5:18: scales.smoke.launches: 0 is not allowed"),
         (f"{USE}scales: {{smoke: {{lanches: 1}}}}", "5:18: scales.smoke.lanches: unknown key 'lanches'; allowed: test"),
-        (f"{USE}scales: {{paper: {{testbed: {{node: 1}}}}}}", "5:28: testbed.node: unknown key 'node'; allowed: nodes,"),
+        (
+            f"{USE}scales: {{paper: {{testbed: {{node: 1}}}}}}",
+            "5:28: testbed.node: unknown key 'node'; allowed: nodes,",
+        ),
         (
             f"{USE}scales: {{smoke: {{benchmarks: {{latencz: {{}}}}}}}}",
             "5:31: unknown benchmark label 'latencz'; allowed: latency; did you mean 'latency'?",
@@ -104,18 +110,21 @@ def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(found, meant
 
 
 def test_all_mistakes_of_a_file_are_told_at_once_in_the_order_of_the_file(write):
-    text = f"{USE}    lable: x\nlaunches: 0\ntestbed: {{nodes: 0, transport: tpc}}\nscales: {{smoke: {{warmup: 0}}, paper: {{x: 1}}}}"
+    text = (
+        f"{USE}    lable: x\nlaunches: 0\ntestbed: {{nodes: 0, transport: tpc}}\n"
+        "scales: {smoke: {warmup: 0}, paper: {x: 1}}"
+    )
     places = [line.split(" ")[0] for line in refusal(write(text)).splitlines()]
     assert [f"m.yaml:{place}:" for place in ("5:5", "6:1", "7:11", "7:21", "8:18", "8:38")] == places
 
 
 def test_a_mistake_that_a_scale_inherits_is_told_once(write):
-    assert 1 == len(refusal(write(f"{USE}launches: 0\nscales: {{smoke: {{warmup: 1}}, paper: {{}}}}")).splitlines())
+    assert len(refusal(write(f"{USE}launches: 0\nscales: {{smoke: {{warmup: 1}}, paper: {{}}}}")).splitlines()) == 1
 
 
 def test_a_scale_the_manifest_does_not_have_is_answered_with_those_it_has(write):
     path = write(f"{USE}scales: {{paper: {{}}}}")
-    assert "m.yaml: has no scale 'smoke'; it has: laptop, paper" == refusal(path, "smoke")
+    assert refusal(path, "smoke") == "m.yaml: has no scale 'smoke'; it has: laptop, paper"
 
 
 def test_a_scale_changes_what_it_names_and_nothing_else(write):
@@ -126,17 +135,20 @@ def test_a_scale_changes_what_it_names_and_nothing_else(write):
         "    benchmarks: {latency: {parameters: {exchanges: 1}, sweep: {matrix: {message_bytes: [8]}}}}\n"
     )
     plain, smoke = (manifest.load(write(text), scale).manifest for scale in ("laptop", "smoke"))
-    assert (9, 20) == (plain.launches, plain.repetitions)
-    assert (9, 2) == (smoke.launches, smoke.repetitions)
-    assert (2, 1.5, 1 << 30) == (smoke.testbed.nodes, smoke.testbed.resources.cpus, smoke.testbed.resources.memory)
-    assert {"exchanges": 1, "pairs": 1} == smoke.benchmarks[0].parameters
-    assert [8] == smoke.benchmarks[0].sweep.matrix["message_bytes"].expand()
+    assert (plain.launches, plain.repetitions) == (9, 20)
+    assert (smoke.launches, smoke.repetitions) == (9, 2)
+    assert (smoke.testbed.nodes, smoke.testbed.resources.cpus, smoke.testbed.resources.memory) == (2, 1.5, 1 << 30)
+    assert smoke.benchmarks[0].parameters == {"exchanges": 1, "pairs": 1}
+    assert smoke.benchmarks[0].sweep.matrix["message_bytes"].expand() == [8]
 
 
 def test_an_override_goes_to_the_benchmark_of_its_label(write):
-    text = f"{USE}  - benchmark: p2p.latency\n    label: other\nscales: {{smoke: {{benchmarks: {{other: {{parameters: {{pairs: 1}}}}}}}}}}"
+    text = (
+        f"{USE}  - benchmark: p2p.latency\n    label: other\n"
+        "scales: {smoke: {benchmarks: {other: {parameters: {pairs: 1}}}}}"
+    )
     first, second = manifest.load(write(text), "smoke").manifest.benchmarks
-    assert ({}, {"pairs": 1}) == (first.parameters, second.parameters)
+    assert (first.parameters, second.parameters) == ({}, {"pairs": 1})
 
 
 @pytest.mark.parametrize(
@@ -157,7 +169,7 @@ def test_an_axis_has_its_forms(values, axis, write):
 
 @pytest.mark.parametrize("scale", manifest.SCALES)
 def test_the_quickstart_is_valid_at_every_scale(scale):
-    assert "quickstart" == manifest.load(QUICKSTART, scale).manifest.name
+    assert manifest.load(QUICKSTART, scale).manifest.name == "quickstart"
 
 
 def test_the_json_schema_accepts_the_quickstart_and_refuses_an_unknown_key():

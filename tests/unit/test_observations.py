@@ -43,18 +43,18 @@ def reading(cell, *documents):
 
 def test_what_was_asked_for_is_trusted_and_kept_as_it_came(cell):
     found = reading(cell, "a note", PROGRAM, *WARMUP, *MEASURED, OK, "[1]")
-    assert ("", "payload verified") == (found.reason, found.check)
+    assert (found.reason, found.check) == ("", "payload verified")
     assert [*WARMUP, *MEASURED] == found.observations
     assert PROGRAM["program"] == found.program
-    assert ["a note", "[1]"] == found.other
+    assert found.other == ["a note", "[1]"]
 
 
 def test_the_order_of_observations_does_not_matter(cell):
-    assert "" == reading(cell, OK, *reversed(MEASURED), *WARMUP, PROGRAM).reason
+    assert reading(cell, OK, *reversed(MEASURED), *WARMUP, PROGRAM).reason == ""
 
 
 def test_values_of_single_ranks_may_come_along(cell):
-    assert "" == reading(cell, *MEASURED, *[one | {"rank": 1} for one in MEASURED], OK).reason
+    assert reading(cell, *MEASURED, *[one | {"rank": 1} for one in MEASURED], OK).reason == ""
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,18 @@ def test_values_of_single_ranks_may_come_along(cell):
         ("the program's own check failed", [*MEASURED, {"status": None}]),
         ("0 of 2 repetitions of one_way_latency at message_bytes=1 are there", [OK]),
         ("1 of 2 repetitions of one_way_latency at message_bytes=8 are there", [*MEASURED[:-1], OK]),
-        ("2 of 2 repetitions of one_way_latency at message_bytes=8 are there, in 3 rows", [*MEASURED, MEASURED[-1], OK]),
+        (
+            "2 of 2 repetitions of one_way_latency at message_bytes=8 are there, in 3 rows",
+            [*MEASURED, MEASURED[-1], OK],
+        ),
         ("1 of 2 repetitions of one_way_latency at message_bytes=1", [*[MEASURED[0]] * 2, *MEASURED[2:], OK]),
         ("1 of 2 repetitions", [observed(repetition=7), *MEASURED[1:], OK]),
         ("0 of 2 repetitions", [*[one | {"rank": 0} for one in MEASURED], OK]),
         ("0 of 2 repetitions", [*[one | {"phase": "warmup"} for one in MEASURED], OK]),
-        ("observation 5 has message_bytes=2, which the cell did not ask for", [*MEASURED, observed(message_bytes=2), OK]),
+        (
+            "observation 5 has message_bytes=2, which the cell did not ask for",
+            [*MEASURED, observed(message_bytes=2), OK],
+        ),
         ("observation 1 has message_bytes=True, which", [observed(message_bytes=True), *MEASURED, OK]),
         ("observation 1 has message_bytes=[1], which", [observed(message_bytes=[1]), *MEASURED, OK]),
         ("observation 1 has message_bytes=None, which", [{**observed(), "message_bytes": None}, *MEASURED, OK]),

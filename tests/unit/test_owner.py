@@ -49,6 +49,8 @@ def test_a_testbed_somebody_asked_for_lives_until_taken_down():
     assert owner.is_alive(owner.INTERACTIVE)
 
 
-@pytest.mark.parametrize("label", ["", f"{socket.gethostname()}/", f"{socket.gethostname()}/x/1/1", socket.gethostname()])
+@pytest.mark.parametrize(
+    "label", ["", f"{socket.gethostname()}/", f"{socket.gethostname()}/x/1/1", socket.gethostname()]
+)
 def test_a_label_that_names_nobody_is_nobodys(label):
     assert not owner.is_alive(label)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -36,13 +35,13 @@ def test_run_ids_of_one_second_differ():
 
 def test_documents_are_read_back_as_they_were_stored(folder):
     folder.store_plan({"a": 1})
-    assert 1 == folder.store_session({"s": "é"})
-    assert 2 == folder.store_session({"s": 2})
+    assert folder.store_session({"s": "é"}) == 1
+    assert folder.store_session({"s": 2}) == 2
     stored = [launch(number=1), launch(number=0), launch(cell="beef")]
     for record in stored:
         folder.store_launch(record)
-    assert {"a": 1} == folder.plan()
-    assert [{"s": "é"}, {"s": 2}] == folder.sessions()
+    assert folder.plan() == {"a": 1}
+    assert folder.sessions() == [{"s": "é"}, {"s": 2}]
     assert [stored[2], stored[1], stored[0]] == list(folder.launches())
 
 
@@ -51,23 +50,23 @@ def test_what_a_crash_left_half_written_is_no_record(folder):
     for half in ("raw/c0ffee/.0001.1.json.part", "raw/sessions/.1.json.part", ".plan.json.part"):
         (folder.path / half).write_text('{"cell": {"id": ', encoding="utf-8")
     assert [launch()] == list(folder.launches())
-    assert [] == folder.sessions()
-    assert 1 == folder.next_attempt("c0ffee", 1)
-    with pytest.raises(UsageError, match="holds no plan.json"):
+    assert folder.sessions() == []
+    assert folder.next_attempt("c0ffee", 1) == 1
+    with pytest.raises(UsageError, match=r"holds no plan\.json"):
         folder.plan()
     folder.store_launch(launch(number=1))
-    assert 2 == len(list(folder.launches()))
+    assert len(list(folder.launches())) == 2
 
 
 def test_a_record_is_renamed_into_place_and_nothing_else_is_left(folder):
     folder.store_launch(launch())
-    assert ["0000.1.json"] == [path.name for path in (folder.path / "raw" / "c0ffee").iterdir()]
+    assert [path.name for path in (folder.path / "raw" / "c0ffee").iterdir()] == ["0000.1.json"]
 
 
 def test_a_launch_that_is_tried_again_keeps_its_first_attempt(folder):
     for status in ("failed", "failed", "ok"):
         folder.store_launch(launch(attempt=folder.next_attempt("c0ffee", 0), status=status))
-    assert [(1, "failed"), (2, "failed"), (3, "ok")] == [(r["attempt"], r["status"]) for r in folder.launches()]
+    assert [(r["attempt"], r["status"]) for r in folder.launches()] == [(1, "failed"), (2, "failed"), (3, "ok")]
 
 
 def test_only_a_launch_with_an_ok_attempt_is_finished(folder):
@@ -99,9 +98,12 @@ def test_the_lock_excludes_another_process_and_goes_with_it_when_it_is_killed(fo
         [sys.executable, "-c", HOLDER, folder.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert holder.stdin and holder.stdout
-    assert "locked\n" == holder.stdout.readline()
+    assert holder.stdout.readline() == "locked\n"
     assert folder.is_being_written()
-    with pytest.raises(UsageError, match=r"another mpibed is writing .*start a run of your own with --fresh"), folder.locked():
+    with (
+        pytest.raises(UsageError, match=r"another mpibed is writing .*start a run of your own with --fresh"),
+        folder.locked(),
+    ):
         pass
     holder.kill()
     holder.communicate()
@@ -122,7 +124,7 @@ def test_latest_leads_to_the_run_that_was_pointed_at_last(folder):
     for one in (folder, other, folder):
         one.point_latest_here()
         assert one.path == (one.path.parent / "latest").resolve()
-        assert one.run == os.readlink(one.path.parent / "latest")  # relative: the results folder may be moved
+        assert one.run == str((one.path.parent / "latest").readlink())  # relative: the results folder may be moved
     assert {folder.run, other.run, "latest"} == {path.name for path in folder.path.parent.iterdir()}
 
 
@@ -132,8 +134,8 @@ def test_runs_are_listed_newest_first_without_the_link_and_without_those_that_ha
         (results / "quickstart" / name).mkdir()
         (results / "quickstart" / name / "plan.json").write_text("{}")
     (results / "quickstart" / "latest").symlink_to("20260101-000000-aaaa")
-    assert ["20260102-000000-aaaa", "20260101-000000-aaaa"] == [one.run for one in records.runs(results, "quickstart")]
-    assert [] == records.runs(results, "nothing")
+    assert [one.run for one in records.runs(results, "quickstart")] == ["20260102-000000-aaaa", "20260101-000000-aaaa"]
+    assert records.runs(results, "nothing") == []
 
 
 def test_a_run_is_found_by_its_folder_and_by_its_id(folder):
@@ -151,7 +153,7 @@ def test_a_run_that_is_not_there_is_told(name, folder):
 
 def test_results_that_cannot_be_written_are_told_before_anything_runs(tmp_path):
     (tmp_path / "results").write_text("a file")
-    with pytest.raises(MpibedError, match="cannot be written .*give another folder with --results"):
+    with pytest.raises(MpibedError, match=r"cannot be written .*give another folder with --results"):
         RunFolder.create(tmp_path / "results", "quickstart", QUICKSTART)
 
 
@@ -176,8 +178,8 @@ def test_a_disk_that_fills_is_told_and_leaves_what_was_whole(folder):
     done = subprocess.run([sys.executable, "-c", FILLER, folder.path], capture_output=True, text=True, check=True)
     path = folder.path / "raw" / "c0ffee" / "0001.1.json"
     assert f"no space left to write {path}; free some, then run again: finished launches are kept\n" == done.stdout
-    assert ["0000.1.json"] == [one.name for one in path.parent.iterdir()]
-    assert "ok" == json.loads(path.with_name("0000.1.json").read_text())["status"]
+    assert [one.name for one in path.parent.iterdir()] == ["0000.1.json"]
+    assert json.loads(path.with_name("0000.1.json").read_text())["status"] == "ok"
 
 
 def test_times_are_utc_in_iso_8601():

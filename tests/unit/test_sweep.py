@@ -43,7 +43,7 @@ def test_exclude_drops_exactly_the_points_it_holds_for(matrix, threshold):
 
 def test_later_axes_vary_fastest():
     points = sweep.points({}, {"a": [1, 2], "b": [3, 4]}, {}, [])
-    assert [(1, 3), (1, 4), (2, 3), (2, 4)] == [(point["a"], point["b"]) for point in points]
+    assert [(point["a"], point["b"]) for point in points] == [(1, 3), (1, 4), (2, 3), (2, 4)]
 
 
 def test_a_sweep_beyond_the_limit_is_refused_without_being_spanned():

@@ -203,3 +203,22 @@ def test_every_column_says_what_it_is():
     for columns in tables.schemas(BENCHMARKS.values()).values():
         assert len({column.name for column in columns}) == len(columns)
         assert all(field["description"] for field in json.loads(json.dumps(tables.descriptor(columns)))["fields"])
+
+
+def test_a_reference_stands_beside_the_rows_it_is_of(folder: RunFolder) -> None:
+    folder.store_launch(record(folder))
+    text = "message_bytes,metric,value,unit,source\n8,one_way_latency,3e-6,s,a paper\n9,one_way_latency,1,s,a paper\n"
+    (folder.path / "reference.csv").write_text(text, encoding="utf-8")
+    tables.collect(folder)
+    summary = tables.read_run(folder, "summary").set_index("message_bytes")
+    assert summary.loc[8, "reference"] == 3e-6
+    assert summary["reference"].count() == 1
+    assert len(summary) == 4
+
+
+def test_a_reference_with_two_values_for_one_row_is_refused(folder: RunFolder) -> None:
+    folder.store_launch(record(folder))
+    text = "message_bytes,metric,value\n8,one_way_latency,1\n8,one_way_latency,2\n"
+    (folder.path / "reference.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(MpibedError, match="two values for the same message_bytes, metric"):
+        tables.collect(folder)

@@ -80,13 +80,13 @@ def test_a_byte_that_is_not_utf8_is_told_with_line_and_column(before, tmp_path):
 def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path):
     path = tmp_path / "m.yaml"
     path.write_bytes(b"\xef\xbb\xbfa: 1\n")
-    assert {"a": 1} == read(path).plain()
+    assert read(path).plain() == {"a": 1}
 
 
 def test_a_file_of_the_largest_size_is_read_and_one_byte_more_is_not(tmp_path):
     path = tmp_path / "m.yaml"
     path.write_bytes(b"a: 1\n#".ljust(MAX_BYTES, b"x"))
-    assert {"a": 1} == read(path).plain()
+    assert read(path).plain() == {"a": 1}
     path.write_bytes(b"a: 1\n#".ljust(MAX_BYTES + 1, b"x"))
     with pytest.raises(ManifestError, match=f"is larger than {MAX_BYTES} bytes"):
         read(path)
@@ -116,7 +116,7 @@ def test_an_alias_of_itself_is_refused():
 
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a: ", "}")])
-@pytest.mark.parametrize("depth", [MAX_DEPTH + 2, 200, 400, 1000, 100_000])
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 2, 200, 400, 1000, 20_000])
 def test_deep_nesting_is_refused_however_deep(opening, closing, depth):
     with pytest.raises(ManifestError, match="nested"):
         parse(opening * depth + closing * depth, "m")
@@ -125,7 +125,7 @@ def test_deep_nesting_is_refused_however_deep(opening, closing, depth):
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? ", "&a "])
 def test_a_long_text_of_openings_is_refused(opening):
     with pytest.raises(ManifestError):
-        parse(opening * (MAX_BYTES // len(opening) // 8), "m")
+        parse(opening * (MAX_BYTES // len(opening) // 32), "m")
 
 
 TEXT = """\
@@ -160,4 +160,4 @@ def test_only_mappings_named_deep_are_merged_key_by_key():
     base = parse("a: {x: 1, y: 2}\nb: {x: 1, y: 2}\nc: 3", "m")
     over = parse("a: {y: 5}\nb: {y: 5}\nd: 4", "m")
     merged = yaml_source.merged(base, over, frozenset({("a",)}))
-    assert {"a": {"x": 1, "y": 5}, "b": {"y": 5}, "c": 3, "d": 4} == merged.plain()
+    assert merged.plain() == {"a": {"x": 1, "y": 5}, "b": {"y": 5}, "c": 3, "d": 4}
