@@ -197,13 +197,12 @@ class _Run:
         labels = {LABEL_RUN: self.folder.run, LABEL_OWNER: owner.this_process()}
         spec = spec_of(self.experiment, self.plan.nodes, self.plan.ranks_per_node)
         testbed = self.backend.up(spec, labels)
-        lost = ""
         try:
             lost = self._launch_on(testbed, left)
         finally:
             with uninterrupted():
-                lost = lost or self._take_down(testbed)
-        return lost
+                remains = self._take_down(testbed)
+        return lost or remains
 
     def _launch_on(self, testbed: Testbed | None, left: list[tuple[int, Cell, int]]) -> str:
         number = self.folder.store_session(session.describe(self.backend.name, self.build, testbed))
