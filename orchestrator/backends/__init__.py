@@ -6,6 +6,7 @@ import contextlib
 
 from orchestrator.backends.base import Backend, Found, Say, Testbed
 from orchestrator.errors import MissingPiece, UsageError
+from orchestrator.owner import INTERACTIVE
 
 NAMES = ("local", "docker")
 
@@ -51,8 +52,8 @@ def everything() -> list[Found]:
 
 
 def testbed_of(run: str | None) -> tuple[Found, Testbed]:
-    """The testbed of that run id; without one, the only testbed there is."""
-    there = [found for found in everything() if run in (None, found.run)]
+    """The testbed of that run id; without one, the only one that `up` made: those of runs are not to be disturbed."""
+    there = [found for found in everything() if found.run == run or (run is None and found.owner == INTERACTIVE)]
     runs = sorted({found.run for found in there})
     if not runs:
         raise UsageError(f"there is no testbed{f' {run!r}' if run else ''}; `mpibed up MANIFEST` makes one")
