@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,7 +37,7 @@ def execute(run: str | None, words: Sequence[str], chosen_transport: str, on_lin
     kind = transport.choose(chosen_transport, one_node=len(testbed.nodes) == 1, ranks=ranks, cores=host.cores())
     env = transport.ENVIRONMENT[kind] | command.env
     mark = f"{found.run}/exec/{records.new_run_id()}"
-    return launch(testbed, Job((first, *command.argv[1:]), ranks, per_node, env, math.inf, mark), on_line)
+    return launch(testbed, Job((first, *command.argv[1:]), ranks, per_node, env, None, mark), on_line)
 
 
 def down(run: str | None) -> list[str]:

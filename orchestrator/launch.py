@@ -64,13 +64,13 @@ class MpiTestbed(Executor, Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """What to launch: `argv` on the first nodes with `ranks_per_node` each."""
+    """What to launch: `argv` on the first nodes with `ranks_per_node` each. `timeout_s` None waits for ever."""
 
     argv: tuple[str, ...]
     ranks: int
     ranks_per_node: int
     env: Mapping[str, str]
-    timeout_s: float
+    timeout_s: float | None
     mark: str
 
 
@@ -131,8 +131,8 @@ def launch(testbed: MpiTestbed, job: Job, tee: OnLine | None = None) -> Outcome:
     clean = False
     try:
         mpiexec = testbed.start(nodes[0], _mpiexec(testbed.install, nodes, job), env, output.on_line)
-        proxies = _start_proxies(testbed, nodes, env, output, mpiexec, job.timeout_s)
-        outcome.exit_code = mpiexec.wait(job.timeout_s - (time.monotonic() - begin))
+        proxies = _start_proxies(testbed, nodes, env, output, mpiexec, _left(job, begin))
+        outcome.exit_code = mpiexec.wait(_left(job, begin))
         clean = outcome.exit_code == 0 and all(proxy.wait(_GRACE_S) is not None for proxy in proxies)
     finally:
         if not clean:
@@ -163,6 +163,11 @@ def reap(testbed: Executor, nodes: Sequence[Node], mark: str) -> int:
         with contextlib.suppress(TestbedLost):
             reaper.wait(_GRACE_S)
     return sum(int(line.split()[1]) for line in counts if re.fullmatch(r"\d+ \d+", line))
+
+
+def _left(job: Job, begin: float) -> float | None:
+    """Seconds left of the job's time, which began then; None for no end."""
+    return None if job.timeout_s is None else max(0.0, job.timeout_s - (time.monotonic() - begin))
 
 
 def _nodes_for(job: Job, nodes: Sequence[Node]) -> list[Node]:
@@ -196,11 +201,12 @@ def _start_proxies(
     env: Mapping[str, str],
     output: _Output,
     mpiexec: Process,
-    timeout_s: float,
+    timeout_s: float | None,
 ) -> list[Process]:
-    deadline = time.monotonic() + timeout_s
+    begin = time.monotonic()
     while not output.commands_complete.wait(0.05):
-        if mpiexec.wait(0) is not None or time.monotonic() > deadline:
+        late = timeout_s is not None and time.monotonic() - begin > timeout_s
+        if late or mpiexec.wait(0) is not None:
             return []  # mpiexec has said why on stderr
     return [
         testbed.start(node, shlex.split(command), env, output.on_line)

@@ -106,8 +106,8 @@ def _on_host(job: Job) -> Outcome:
         done = subprocess.run(
             job.argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=job.timeout_s, check=False
         )
-    except subprocess.TimeoutExpired:
-        return Outcome(f"timed out after {job.timeout_s:g} s", duration_s=job.timeout_s)
+    except subprocess.TimeoutExpired as error:
+        return Outcome(f"timed out after {error.timeout:g} s", duration_s=error.timeout)
     reason = f"the program ended with exit code {done.returncode}" if done.returncode else ""
     duration_s = time.monotonic() - begin
     return Outcome(reason, done.returncode, duration_s, done.stdout.splitlines(), done.stderr.splitlines())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import select
 import shutil
@@ -83,7 +82,7 @@ class LocalProcess:
         return thread
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        deadline = None if timeout_s is None or timeout_s == math.inf else time.monotonic() + timeout_s
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         # Popen.wait with a timeout polls in steps of up to 50 ms, as long as a short launch; a pidfd wakes at once.
         if not select.select([self._pidfd], [], [], _left(deadline))[0]:
             return None

@@ -145,3 +145,29 @@ def test_of_several_testbeds_one_must_be_named(mpibed, testbed, program, tmp_pat
     assert "2 ranks" in mpibed("exec", "--run", other, "--", program).stdout
     assert mpibed("down", other).returncode == 0
     assert [testbed] == beds(tmp_path)
+
+
+@pytest.mark.docker
+def test_the_same_program_runs_in_containers(docker_backend, program, tmp_path):
+    manifest = tmp_path / "m.yaml"
+    manifest.write_text(
+        "schema: 1\nname: m\ntestbed: {nodes: 3}\nbenchmarks:\n  - benchmark: p2p.latency\n"
+        "    sweep: {matrix: {nodes: [2]}}\n",
+        encoding="utf-8",
+    )
+
+    def mpibed(*words: object) -> subprocess.CompletedProcess[str]:
+        command = [MPIBED, *map(str, words)]
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100, check=False
+        )
+
+    run = mpibed("up", manifest, "--backend", "docker").stdout.strip()
+    try:
+        done = mpibed("exec", "--run", run, "--", "-env", "COLOUR", "red", program, "blue", "5")
+        assert done.stdout == "3 ranks, argument blue, COLOUR red\n"
+        assert "a word on stderr" in done.stderr
+        assert done.returncode == 5
+    finally:
+        mpibed("down", run)
+    assert [found for found in docker_backend.find() if found.run == run] == []
