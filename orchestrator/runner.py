@@ -65,7 +65,7 @@ def run(experiment: Experiment, backend: Backend, options: Options, emit: Emit) 
         left = [(position, whole.cells[index], number) for position, (index, number) in enumerate(whole.order)
                 if (whole.cells[index].id, number) in missing]  # fmt: skip
         lost = _Run(experiment, backend, build, folder, whole, emit).launch(left) if left else ""
-    statuses = [record["status"] for record in _last_attempts(folder)]
+    statuses = _statuses(folder)
     return Result(folder, statuses.count("ok"), len(statuses) - statuses.count("ok"), lost)
 
 
@@ -171,10 +171,10 @@ def _plan_document(experiment: Experiment, backend: str, build: Build, made: Pla
     }
 
 
-def _last_attempts(folder: RunFolder) -> list[dict[str, Any]]:
-    last = {(record["cell"]["id"], record["launch"], record["attempt"]): record for record in folder.launches()}
-    newest = {(cell, number): last[(cell, number, attempt)] for cell, number, attempt in sorted(last)}
-    return list(newest.values())
+def _statuses(folder: RunFolder) -> list[str]:
+    """The status of each launch's last attempt."""
+    by_attempt = sorted(folder.launches(), key=lambda record: int(record["attempt"]))
+    return list({(record["cell"]["id"], record["launch"]): str(record["status"]) for record in by_attempt}.values())
 
 
 @dataclass(frozen=True)
