@@ -23,6 +23,13 @@ help: ## Show this list
 experiment: build ## Run an experiment: CSVs, figures and a page under results/
 	$(BIN)/mpibed run $(EXPERIMENT) --backend $(BACKEND) --scale $(SCALE) --results $(RESULTS)
 
+.PHONY: papers
+papers: build ## Run every manifest of the papers at a scale, and write one page over all of them
+	@failed=0; for manifest in experiments/papers/*/*.yaml; do \
+	  echo "== $$manifest"; \
+	  $(BIN)/mpibed run $$manifest --backend $(BACKEND) --scale $(SCALE) --results $(RESULTS) --quiet || failed=1; \
+	done; $(BIN)/mpibed report --results $(RESULTS); exit $$failed
+
 .PHONY: test
 test: build ## Run all tests; MPIBED_REQUIRE=local,docker makes a missing piece a failure
 	$(BIN)/python -m pytest

@@ -202,13 +202,16 @@ def gc() -> None:
 
 @app.command()
 def report(
-    run: Annotated[str, typer.Argument(help="a run's folder, or its id under --results")],
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="a run's folder, or its id under --results")] = None,
     results: Results = Path("results"),
 ) -> None:
-    """Rebuild tables, figures and page of a run from its raw records alone."""
-    from orchestrator import records
+    """Rebuild tables, figures and page of a run from its raw records alone; without RUN, one page over all runs."""
+    from orchestrator import records, report
 
-    _report(records.find(results, run), show=True)
+    if run is None:
+        print(report.build_overview(results))
+    else:
+        _report(records.find(results, run), show=True)
 
 
 @app.command()

@@ -224,7 +224,7 @@ def _warnings(experiment: Experiment, cells: tuple[Cell, ...], backend: str, cor
         )
     if experiment.manifest.launches < 6:
         warnings.append(
-            f"launches: {experiment.manifest.launches} are too few for a 95 % interval of the median, which takes 6; "
+            f"too few launches ({experiment.manifest.launches}) for a 95 % interval of the median, which takes 6; "
             "the range is shown instead, with its true level"
         )
     limits = experiment.manifest.testbed

@@ -10,3 +10,10 @@ def build(run_dir: Path) -> Path:
     from orchestrator.report import page  # here, so that a command without a report does not wait for matplotlib
 
     return page.build(run_dir)
+
+
+def build_overview(results: Path) -> Path:
+    """Write one page over the latest run of every experiment under `results`; gives the page."""
+    from orchestrator.report import overview
+
+    return overview.build(results)
