@@ -222,7 +222,7 @@ def _warnings(experiment: Experiment, cells: tuple[Cell, ...], backend: str, cor
             f"oversubscribed: {_one(tuple(crowded))} ranks share {cores} cores, so wall-clock times include waiting "
             "for a core and say little about a network; use at most as many ranks as cores where times matter"
         )
-    if experiment.manifest.launches < 6:
+    if experiment.manifest.launches < 6 and any(cell.on_nodes for cell in cells):
         warnings.append(
             f"too few launches ({experiment.manifest.launches}) for a 95 % interval of the median, which takes 6; "
             "the range is shown instead, with its true level"

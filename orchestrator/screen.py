@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from orchestrator.experiment import Experiment
     from orchestrator.plan import Plan
 
+_MOST_ROWS = 12  # groups of rows shown of a summary
 _MOST_CELLS = 40  # shown of a plan; the rest is counted
 
 
@@ -93,7 +94,8 @@ def summary(frame: pd.DataFrame, launches: pd.DataFrame, run: Path) -> None:
     """A short table: each metric of each cell at both ends of what it was swept over, and where the rest is."""
     console = _console()
     table = _table("benchmark", "metric", "at", "median", "interval", "launches")
-    for _, rows in frame.groupby(["cell", "metric"], sort=False):
+    groups = list(frame.groupby(["cell", "metric"], sort=False))
+    for _, rows in groups[:_MOST_ROWS]:
         swept = BENCHMARKS[rows.iloc[0]["benchmark"]].loops_over
         ordered = rows.sort_values(swept) if swept else rows
         for _, row in (ordered.iloc[[0, -1]] if len(ordered) > 1 else ordered).iterrows():
@@ -112,6 +114,8 @@ def summary(frame: pd.DataFrame, launches: pd.DataFrame, run: Path) -> None:
             table.add_row(row["label"], row["metric"], at, median, interval, str(row["launches"]))
     if len(frame):
         console.print(table, "")
+    if len(groups) > _MOST_ROWS:
+        console.print(f"... and {len(groups) - _MOST_ROWS} more in summary.csv\n")
     counts = launches["status"].value_counts()
     verdict = ", ".join(f"{count} {status}" for status, count in counts.items())
     console.print(f"launches: {verdict}")

@@ -59,6 +59,8 @@ def show_bytes(number: int) -> str:
 
 def show_si(value: float, unit: str) -> str:
     """Three significant digits with an SI prefix: (8.1e-6, 's') -> '8.10 us', (2e6, '1/s') -> '2.00 M/s'."""
+    if unit == "1":  # a ratio or a count
+        return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
     if value == 0 or not math.isfinite(value):
         return f"{value:g} {unit}"
     value = float(f"{value:.3g}")  # rounded first, so that 999.9 becomes 1.00 k and not 1000

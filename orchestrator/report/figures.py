@@ -26,6 +26,7 @@ from matplotlib.ticker import (
     NullFormatter,
     NullLocator,
     PercentFormatter,
+    StrMethodFormatter,
 )
 
 from orchestrator import analysis
@@ -274,7 +275,8 @@ def _draw_model(
 def _finish_y(axes: Axes, figure: Figure, benchmark: Benchmark, rows: pd.DataFrame) -> None:
     metric = benchmark.metric(figure.metric)
     unit = metric.unit if metric else str(rows["unit"].iloc[0])
-    axes.set_ylabel(f"{figure.title} ({unit}, {rows['better'].iloc[0]} is better)", rotation_mode="anchor")
+    shown = f"{unit}, " if unit != "1" else ""
+    axes.set_ylabel(f"{figure.title} ({shown}{rows['better'].iloc[0]} is better)", rotation_mode="anchor")
     extremes = rows[["median", "ci_low", "ci_high"]].to_numpy(dtype=float)
     low, high = np.nanmin(extremes), np.nanmax(extremes)
     if figure.y_log and low > 0:
@@ -283,7 +285,8 @@ def _finish_y(axes: Axes, figure: Figure, benchmark: Benchmark, rows: pd.DataFra
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(bottom=min(0, low))
-    axes.yaxis.set_major_formatter(EngFormatter(unit=display_unit(unit)))
+    plain = StrMethodFormatter("{x:,g}")  # a ratio takes no prefix
+    axes.yaxis.set_major_formatter(plain if unit == "1" else EngFormatter(unit=display_unit(unit)))
     axes.grid(True)
 
 

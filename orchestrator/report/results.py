@@ -83,7 +83,7 @@ class Results:
         of_cell = [str(name) for name in self.cells(benchmark) if name != x]
         looped = [n for n in self.parameters(benchmark) if n != x and n not in of_cell]
         keys = _distinguishing(rows, [*of_cell, *looped])
-        for _, group in rows.groupby(keys, dropna=False, sort=False) if keys else [((), rows)]:
+        for _, group in rows.groupby(keys, dropna=False) if keys else [((), rows)]:
             label = _name(benchmark, keys, group.iloc[0])
             if group["cell"].nunique() > 1 and (x is None or group[x].duplicated().any()):
                 for cell, alone in group.groupby("cell", sort=False):
