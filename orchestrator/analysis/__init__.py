@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
-MODELS = {"hockney": "orchestrator.analysis.hockney"}
+MODELS = {"hockney": "orchestrator.analysis.hockney", "nlogp": "orchestrator.analysis.nlogp"}
 
-DERIVATIONS = {"speedup": "orchestrator.analysis.speedup"}
+DERIVATIONS = {"overlap": "orchestrator.analysis.overlap", "speedup": "orchestrator.analysis.speedup"}
 
 MODEL_COLUMNS = (
     *("run", "cell", "label", "benchmark", "model", "parameter", "value", "unit"),
@@ -77,13 +77,17 @@ def run_models(
 
 
 def run_derivations(samples: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """The summary with the rows that the derivations of the benchmarks in it add."""
+    """The summary with the rows that derivations add; each sees all benchmarks that ask for it, together."""
     import pandas as pd
 
-    parts = [summary]
+    asking: dict[str, list[str]] = {}
     for name in summary["benchmark"].unique():
-        benchmark = BENCHMARKS.get(name)
-        for derivation in benchmark.derivations if benchmark else ():
-            module = cast(Derivation, import_module(DERIVATIONS[derivation]))
-            parts.append(module.derive(samples[samples["benchmark"] == name], summary[summary["benchmark"] == name]))
+        for derivation in BENCHMARKS[name].derivations if name in BENCHMARKS else ():
+            asking.setdefault(derivation, []).append(name)
+    parts = [summary]
+    for derivation, names in asking.items():
+        module = cast(Derivation, import_module(DERIVATIONS[derivation]))
+        parts.append(
+            module.derive(samples[samples["benchmark"].isin(names)], summary[summary["benchmark"].isin(names)])
+        )
     return pd.concat([part for part in parts if len(part)], ignore_index=True) if len(summary) else summary

@@ -18,32 +18,38 @@ SEED = 1  # the same samples give the same interval
 
 
 def derive(samples: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """A row of metric `speedup` (unit 1) for each cell whose problem was also run on one rank."""
+    """A row of metric `speedup` (unit 1) for each point whose problem was also run on one rank."""
     parameters = parameter_columns(samples)
     medians = launch_medians(samples[samples["metric"] == TIME], parameters)
     times = summary[summary["metric"] == TIME]
     rows = []
     for _, same in times.groupby(["label", *parameters], dropna=False, sort=False):
         base = same[(same["nodes"] * same["ranks_per_node"]) == 1]
-        for _, row in same.iterrows() if len(base) == 1 else ():
-            rows.append(_row(row, base.iloc[0], medians))
+        for _, point in same.iterrows() if len(base) == 1 else ():
+            of = [_launches(medians, one, parameters) for one in (base.iloc[0], point)]
+            rows.append(_row(point, base.iloc[0], *of))
     return pd.DataFrame(rows, columns=summary.columns).astype(summary.dtypes) if rows else summary.iloc[:0]
 
 
-def _row(cell: pd.Series, base: pd.Series, medians: pd.DataFrame) -> pd.Series:
+def _launches(medians: pd.DataFrame, point: pd.Series, parameters: list[str]) -> np.ndarray:
+    """The launch medians of a point: of its cell, at its value of what is looped over."""
+    here = medians["cell"] == point["cell"]
+    for name in parameters:
+        here &= medians[name].isna() if pd.isna(point[name]) else (medians[name] == point[name]).fillna(False)
+    values: np.ndarray = medians.loc[here, "value"].to_numpy(float)
+    return values
+
+
+def _row(point: pd.Series, base: pd.Series, base_times: np.ndarray, times: np.ndarray) -> pd.Series:
     statistics = ["ci_low", "ci_high", "ci_level", "p05", "p25", "p75", "p95", "p99", "minimum", "maximum", "mean"]
-    row = cell.copy()
+    row = point.copy()
     row[statistics] = np.nan
     row[["metric", "unit", "better", "outliers"]] = "speedup", "1", "higher", 0
-    row["median"] = base["median"] / cell["median"]
-    of = {which: medians.loc[medians["cell"] == one["cell"], "value"].to_numpy(float) for which, one in
-          (("cell", cell), ("base", base))}  # fmt: skip
-    if cell["cell"] != base["cell"] and min(map(len, of.values())) > 1:
+    row["median"] = base["median"] / point["median"]
+    if point["cell"] != base["cell"] and min(len(base_times), len(times)) > 1:
         random = np.random.default_rng(SEED)
-        drawn = {
-            which: np.median(random.choice(values, (RESAMPLES, len(values))), axis=1) for which, values in of.items()
-        }
+        drawn = [np.median(random.choice(values, (RESAMPLES, len(values))), axis=1) for values in (base_times, times)]
         tail = (1 - CI_LEVEL) / 2
-        row[["ci_low", "ci_high"]] = np.quantile(drawn["base"] / drawn["cell"], [tail, 1 - tail])
+        row[["ci_low", "ci_high"]] = np.quantile(drawn[0] / drawn[1], [tail, 1 - tail])
         row["ci_level"] = CI_LEVEL
     return row

@@ -58,3 +58,11 @@ def test_one_launch_gives_a_speedup_without_an_interval() -> None:
     row = _derived(_samples(TIMES, launches=1)).loc[2]
     assert row["median"] == pytest.approx(8.0 / 4.4)
     assert pd.isna(row["ci_low"])
+
+
+def test_values_looped_over_in_a_cell_do_not_mix() -> None:
+    """The interval of one size holds nothing of another, although they share their launches."""
+    both = pd.concat([_samples(TIMES), _samples({n: 100 * time for n, time in TIMES.items()}, size=128)])
+    both["cell"] = [f"cell-{nodes}" for nodes in both["nodes"]]
+    rows = _derived(both).reset_index()
+    assert rows["ci_high"].max() < 2 * TIMES[1] / TIMES[4]
