@@ -36,6 +36,8 @@ _GRACE_S = 10.0  # for mpiexec's output to end once every process of the launch 
 
 # Ends every process whose environment holds the mark, until a look finds none; says how many there were. Plain sh and
 # /proc, because that is all a node is sure to have. It skips itself: its own environment has no mark.
+# Then it removes the user's segments of libfabric (named pid:...) and MPICH that no process has mapped: ranks that are
+# killed leave theirs, which keep memory, and a later rank of the same pid would take libfabric's for a live one.
 _REAP = r"""
 killed=0
 for round in 1 2 3 4 5 6 7 8 9 10; do
@@ -49,6 +51,9 @@ for round in 1 2 3 4 5 6 7 8 9 10; do
   [ "$found" -eq 0 ] && break
   sleep 0.05
 done 2>/dev/null
+for segment in /dev/shm/[0-9]*:* /dev/shm/mpich_shm_*; do
+  [ -O "$segment" ] && ! grep -qsF "$segment" /proc/[0-9]*/maps && rm -f "$segment"
+done
 echo "$killed $found"
 """
 
