@@ -310,7 +310,8 @@ def _legend(canvas: Canvas, axes: Axes, model: str | None) -> None:
         handles = [*handles[: _MOST_IN_LEGEND - 1], *axes.plot([], [], linestyle="none")]
         labels = [*labels[: _MOST_IN_LEGEND - 1], f"... and {left_out} more"]
     if len(handles) > 6:
-        canvas.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
+        columns = max(1, min(3, 100 // max(map(len, labels))))  # a line of the legend holds about a hundred characters
+        canvas.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=8)
     elif handles:
         axes.legend(handles, labels, loc="best", fontsize=8)
 

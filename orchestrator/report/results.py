@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ class Results:
         benchmark = str(rows["benchmark"].iloc[0])
         of_cell = [str(name) for name in self.cells(benchmark) if name != x]
         looped = [n for n in self.parameters(benchmark) if n != x and n not in of_cell]
-        keys = _distinguishing(rows, [*of_cell, *looped])
+        keys = _distinguishing(rows, [*of_cell, *looped], within=[x] if x else [])
         for _, group in rows.groupby(keys, dropna=False) if keys else [((), rows)]:
             label = _name(benchmark, keys, group.iloc[0])
             if group["cell"].nunique() > 1 and (x is None or group[x].duplicated().any()):
@@ -123,12 +123,12 @@ def _read_table(path: Path) -> pd.DataFrame:
     return table
 
 
-def _distinguishing(rows: pd.DataFrame, candidates: list[str]) -> list[str]:
-    """The columns that tell the rows apart; one that only goes along with those before it tells nothing new."""
+def _distinguishing(rows: pd.DataFrame, candidates: list[str], within: Sequence[str] = ()) -> list[str]:
+    """The columns that tell rows alike in `within` apart; one that goes along with others tells nothing new."""
     keys: list[str] = []
-    groups = 1
+    groups = rows.groupby(list(within), dropna=False).ngroups if within else 1
     for name in candidates:
-        if (finer := rows.groupby([*keys, name], dropna=False).ngroups) > groups:
+        if (finer := rows.groupby([*within, *keys, name], dropna=False).ngroups) > groups:
             keys, groups = [*keys, name], finer
     return keys
 
