@@ -207,6 +207,7 @@ def _content_id(cell: Cell, testbed: dict[str, Any], place: _Place) -> str:
         "schema": SCHEMA,
         "backend": place.backend,
         "build": place.identity,
+        "environment": transport.ENVIRONMENT[cell.transport],
         "resources": testbed["resources"],
         "shared_memory": testbed["shared_memory"],
     }
