@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from test_programs import MPI_BIN, SANITIZERS, YIELDING, Outcome, checked, launch
 
-from orchestrator import project
 from orchestrator.families import broadcast
 
 pytestmark = pytest.mark.local
@@ -83,22 +82,9 @@ int MPI_Barrier(MPI_Comm comm)
 """
 
 
-def build(folder: Path, *options: str) -> Path:
-    """The program alone, in that folder."""
-    compiler = f"-DCMAKE_C_COMPILER={MPI_BIN / 'mpicc'}"
-    checked("cmake", "-S", project.NODE_SOURCES, "-B", folder, "-G", "Ninja", compiler, *options)
-    checked("cmake", "--build", folder, "--target", ON_NODES.program)
-    return folder / "bin" / ON_NODES.program
-
-
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("node"))
-
-
-@pytest.fixture(scope="module")
-def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("sanitized"), "-DMPIBED_SANITIZE=address,undefined")
+def program(programs: Path) -> Path:
+    return programs / ON_NODES.program
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +203,9 @@ def test_help_names_the_declared_parameters_with_their_defaults(program: Path) -
 
 @each_algorithm
 def test_sanitizers_find_nothing(sanitized: Path, algorithm: str) -> None:
-    outcome = run(sanitized, 4, environment=SANITIZERS, algorithm=algorithm, message_bytes=(1, 7, 100_000))
+    outcome = run(
+        sanitized / ON_NODES.program, 4, environment=SANITIZERS, algorithm=algorithm, message_bytes=(1, 7, 100_000)
+    )
     assert outcome.closing["status"] == "ok", outcome.stderr
     assert "Sanitizer" not in outcome.stderr
     assert "runtime error" not in outcome.stderr

@@ -54,25 +54,6 @@ int MPI_Reduce(const void *send, void *buffer, int count, MPI_Datatype type, MPI
 """
 
 
-def build(folder: Path, *options: str) -> Path:
-    checked(
-        "cmake", "-S", project.NODE_SOURCES, "-B", folder, "-G", "Ninja",
-        f"-DCMAKE_C_COMPILER={MPI_BIN / 'mpicc'}", *options,
-    )  # fmt: skip
-    checked("cmake", "--build", folder, "--target", *(benchmark.program for benchmark in BENCHMARKS))
-    return folder / "bin"
-
-
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("mcapps"))
-
-
-@pytest.fixture(scope="module")
-def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("sanitized"), "-DMPIBED_SANITIZE=address,undefined")
-
-
 def run(folder: Path, benchmark: Benchmark, ranks: int, sizes: tuple[int, ...] = (), **environment: str) -> Outcome:
     """One warm-up and two measured repetitions."""
     swept = str(benchmark.loops_over)

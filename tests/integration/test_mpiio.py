@@ -132,28 +132,6 @@ def launch(ranks: int, words: Sequence[str | Path], **environment: str) -> Outco
     return Outcome(done.returncode, records, done.stderr)
 
 
-def build(folder: Path, *options: str) -> Path:
-    """Configure, and build this family alone; the folder of its programs."""
-    compiler = f"-DCMAKE_C_COMPILER={MPI_BIN / 'mpicc'}"
-    for words in (
-        ["cmake", "-S", project.NODE_SOURCES, "-B", folder, "-G", "Ninja", compiler, *options],
-        ["cmake", "--build", folder, "--target", *PROGRAMS],
-    ):
-        done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "bin"
-
-
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("node"))
-
-
-@pytest.fixture(scope="module")
-def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("sanitized"), "-DMPIBED_SANITIZE=address,undefined")
-
-
 @pytest.fixture(scope="module")
 def faults(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("faults")

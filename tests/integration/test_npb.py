@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import project
 from orchestrator.families.base import Benchmark
 from orchestrator.families.npb import BENCHMARKS, EP_PAIRS_LOG2
 from tests.integration.test_programs import MPI_BIN, NATIVE, SANITIZERS, YIELDING, Outcome, checked, launch
@@ -37,16 +36,6 @@ int MPI_Allreduce(const void *send, void *buffer, int count, MPI_Datatype type, 
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("npb"))
-
-
-@pytest.fixture(scope="module")
-def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("sanitized"), "-DMPIBED_SANITIZE=address,undefined")
-
-
-@pytest.fixture(scope="module")
 def damage(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Libraries to preload, by what they damage."""
     folder = tmp_path_factory.mktemp("damage")
@@ -55,15 +44,6 @@ def damage(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, source in sources.items():
         checked(MPI_BIN / "mpicc", "-std=c11", "-shared", "-fPIC", source, "-o", folder / f"{name}.so")
     return {name: folder / f"{name}.so" for name in sources}
-
-
-def build(folder: Path, *options: str) -> Path:
-    checked(
-        "cmake", "-S", project.NODE_SOURCES, "-B", folder, "-G", "Ninja",
-        f"-DCMAKE_C_COMPILER={MPI_BIN / 'mpicc'}", *options,
-    )  # fmt: skip
-    checked("cmake", "--build", folder, "--target", *(benchmark.program for benchmark in BENCHMARKS))
-    return folder / "bin"
 
 
 def run(

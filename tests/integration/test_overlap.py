@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator import project
 from orchestrator.families.base import Benchmark
 from orchestrator.families.overlap import BENCHMARKS, EXCHANGES
 from tests.integration.test_programs import MPI_BIN, NATIVE, SANITIZERS, YIELDING, Outcome, checked, launch
@@ -42,25 +41,6 @@ int MPI_Waitall(int count, MPI_Request *requests, MPI_Status *statuses)
     return result;
 }
 """
-
-
-def build(folder: Path, *options: str) -> Path:
-    checked(
-        "cmake", "-S", project.NODE_SOURCES, "-B", folder, "-G", "Ninja",
-        f"-DCMAKE_C_COMPILER={MPI_BIN / 'mpicc'}", *options,
-    )  # fmt: skip
-    checked("cmake", "--build", folder, "--target", *(benchmark.program for benchmark in BENCHMARKS))
-    return folder / "bin"
-
-
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("overlap"))
-
-
-@pytest.fixture(scope="module")
-def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("sanitized"), "-DMPIBED_SANITIZE=address,undefined")
 
 
 def damaging(folder: Path, source: Path) -> str:

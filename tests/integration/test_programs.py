@@ -97,37 +97,13 @@ def launch(
     return Outcome(done.returncode, records, done.stderr.decode(errors="replace"))
 
 
-def build(folder: Path, *options: str) -> Path:
-    checked(
-        "cmake", "-S", project.NODE_SOURCES, "-B", folder, "-G", "Ninja",
-        f"-DCMAKE_C_COMPILER={MPI_BIN / 'mpicc'}", *options,
-    )  # fmt: skip
-    checked("cmake", "--build", folder)
-    return folder
-
-
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("node"))
-
-
-@pytest.fixture(scope="module")
-def programs(built: Path) -> Path:
-    return built / "bin"
-
-
-@pytest.fixture(scope="module")
-def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("sanitized"), "-DMPIBED_SANITIZE=address,undefined") / "bin"
-
-
-@pytest.fixture(scope="module")
-def common(built: Path) -> Path:
+def common(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program that exists to exercise the common library."""
-    program = built / "bin" / "common"
+    program = tmp_path_factory.mktemp("common") / "common"
     checked(
-        MPI_BIN / "mpicc", "-std=c11", f"-I{project.NODE_SOURCES}", NATIVE / "common.c", built / "libcommon.a",
-        "-o", program,
+        MPI_BIN / "mpicc", "-std=c11", f"-I{project.NODE_SOURCES}", NATIVE / "common.c",
+        programs.parent / "libcommon.a", "-o", program,
     )  # fmt: skip
     return program
 
