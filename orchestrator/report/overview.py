@@ -8,12 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
 from orchestrator.errors import UsageError
-
-_HERE = Path(__file__).parent
+from orchestrator.report.template import render
 
 
 def build(results: Path) -> Path:
@@ -21,14 +17,8 @@ def build(results: Path) -> Path:
     latest = sorted(plan.parent for plan in results.glob("*/latest/plan.json"))
     if not latest:
         raise UsageError(f"there is no run under {results}; `mpibed run MANIFEST` makes one")
-    template = Environment(
-        loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    ).get_template("overview.html.j2")
-    css = Markup((_HERE / "page.css").read_text(encoding="utf-8"))
     page = results / "index.html"
-    page.write_text(
-        template.render(css=css, experiments=[_experiment(results, run) for run in latest]), encoding="utf-8"
-    )
+    page.write_text(render("overview", experiments=[_experiment(results, run) for run in latest]), encoding="utf-8")
     return page
 
 

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from orchestrator.analysis.statistics import CI_LEVEL, FENCE, MIN_LAUNCHES
 from orchestrator.families import BENCHMARKS
 from orchestrator.report import figures, measured
 from orchestrator.report.figures import Drawn
 from orchestrator.report.results import Results, read, words
+from orchestrator.report.template import render
 from orchestrator.units import show_seconds
 
 STATUSES = ("ok", "failed", "invalid", "skipped")
@@ -31,7 +30,6 @@ NOISE = 0.01  # share of a launch's duration that may be stolen or throttled bef
 
 EVERYWHERE = "*"  # the node of a fact that is about the whole session
 _IN_HEAD = ("started", "backend", "command", "mpibed_version", "build")
-_HERE = Path(__file__).parent
 _FILES = {
     "summary.csv": "medians, intervals and percentiles per point",
     "samples.csv": "every observation, warm-up and outliers included",
@@ -53,11 +51,8 @@ def build(directory: Path) -> Path:
     """Draw the figures and write the page of the run in `directory`; gives the page's path."""
     results = read(directory)
     drawn = figures.draw(results)
-    template = Environment(
-        loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    ).get_template("page.html.j2")
     page = directory / "index.html"
-    page.write_text(template.render(_context(results, drawn)), encoding="utf-8")
+    page.write_text(render("page", **_context(results, drawn)), encoding="utf-8")
     return page
 
 
@@ -65,7 +60,6 @@ def _context(results: Results, drawn: list[Drawn]) -> dict[str, Any]:
     launches = _last_attempts(results.tables["launches"])
     benchmarks = [_benchmark(results, name, launches, drawn) for name in results.benchmarks()]
     return {
-        "css": Markup((_HERE / "page.css").read_text(encoding="utf-8")),
         "plan": results.plan,
         "title": results.plan.get("title") or results.plan["experiment"],
         "description": results.plan.get("description"),
